@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/echoeval/echoeval/core/failure"
+)
+
+var errInterrupted = failure.New(failure.Interrupted, "interrupted")
+
+// exit is an exit code that a command reached by itself and has explained already.
+type exit struct{ code failure.Code }
+
+func (e exit) Error() string { return fmt.Sprintf("exit %d", e.code) }
+
+// Main runs the command and returns its exit code.
+func Main(s *State) int {
+	root := newRoot(s)
+	root.SetArgs(s.Args)
+	root.SetIn(s.Stdin)
+	root.SetOut(s.Stdout)
+	root.SetErr(s.Stderr)
+	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		return int(failure.OK)
+	}
+	var e exit
+	if errors.As(err, &e) {
+		return int(e.code)
+	}
+	fmt.Fprint(s.Stderr, failure.Render(err))
+	if code := failure.CodeOf(err); code != failure.OK {
+		return int(code)
+	}
+	return int(failure.Internal)
+}
+
+func newRoot(s *State) *cobra.Command {
+	root := &cobra.Command{
+		Use:               "echoeval",
+		Short:             "Evaluate tool-calling agents: run, record, replay, check, report",
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+		Args:              cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return failure.WithHint(failure.New(failure.Input, "%s", err), "%s --help", cmd.CommandPath())
+	})
+	root.AddGroup(
+		&cobra.Group{ID: "run", Title: "Run:"},
+		&cobra.Group{ID: "look", Title: "Look at a finished run:"},
+		&cobra.Group{ID: "files", Title: "Files:"},
+		&cobra.Group{ID: "more", Title: "More:"},
+	)
+	root.SetHelpCommandGroupID("more")
+	root.SetCompletionCommandGroupID("more")
+	root.AddCommand(
+		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind),
+		newShow(s), newReport(s),
+		newValidate(s), newCassette(s),
+		newEmulate(s), newVersion(s),
+	)
+	return root
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	err := failure.New(failure.Input, "unknown command %q", name)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		return failure.WithHint(err, "did you mean `%s %s`?", cmd.CommandPath(), near[0])
+	}
+	return failure.WithHint(err, "%s --help", cmd.CommandPath())
+}
+
+// group is a command that only has commands below it.
+func group(use, short, id string, children ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, GroupID: id, Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return unknownCommand(cmd, args[0])
+	}}
+	cmd.AddCommand(children...)
+	return cmd
+}
+
+// atLeast asks for n arguments of a kind.
+func atLeast(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= n {
+			return nil
+		}
+		return failure.WithHint(failure.New(failure.Input, "%s: want %s", cmd.CommandPath(), what), "%s --help", cmd.CommandPath())
+	}
+}
+
+// between asks for low to high arguments.
+func between(low, high int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < low || len(args) > high {
+			return failure.WithHint(failure.New(failure.Input, "%s: want %s", cmd.CommandPath(), what), "%s --help", cmd.CommandPath())
+		}
+		return nil
+	}
+}

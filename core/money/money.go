@@ -1,0 +1,68 @@
+// Package money holds amounts in US dollars as integers, so that sums do not depend on their order.
+package money
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// USD is an amount in thousand-millionths of a dollar (nine decimals).
+type USD int64
+
+// Dollar is one dollar.
+const Dollar USD = 1_000_000_000
+
+// FromFloat rounds an amount in dollars to nine decimals. It fails on NaN, infinities and amounts beyond 9 thousand million dollars.
+func FromFloat(dollars float64) (USD, error) {
+	nanos := math.Round(dollars * float64(Dollar))
+	if math.IsNaN(nanos) || math.Abs(nanos) > 9e18 {
+		return 0, fmt.Errorf("%v is no amount of money", dollars)
+	}
+	return USD(nanos), nil
+}
+
+// Float is the amount in dollars, for arithmetic that needs no exact sums.
+func (u USD) Float() float64 { return float64(u) / float64(Dollar) }
+
+// String gives the shortest exact decimal: "0.001292", "12", "-0.5".
+func (u USD) String() string { return string(u.AppendJSON(nil)) }
+
+// AppendJSON appends the amount as a JSON number with as many decimals as it needs, at most nine.
+func (u USD) AppendJSON(dst []byte) []byte {
+	if u < 0 {
+		dst = append(dst, '-')
+	}
+	abs := uint64(u)
+	if u < 0 {
+		abs = -abs
+	}
+	dst = strconv.AppendUint(dst, abs/uint64(Dollar), 10)
+	fraction := abs % uint64(Dollar)
+	if fraction == 0 {
+		return dst
+	}
+	decimals := strings.TrimRight(fmt.Sprintf("%09d", fraction), "0")
+	dst = append(dst, '.')
+	return append(dst, decimals...)
+}
+
+// MarshalJSON is [USD.AppendJSON].
+func (u USD) MarshalJSON() ([]byte, error) { return u.AppendJSON(nil), nil }
+
+// UnmarshalJSON reads a JSON number.
+func (u *USD) UnmarshalJSON(data []byte) error {
+	f, err := strconv.ParseFloat(string(data), 64)
+	if err != nil {
+		return fmt.Errorf("%s is no amount of money", data)
+	}
+	*u, err = FromFloat(f)
+	return err
+}
+
+// PerMillion returns what n tokens cost at a price per million tokens, rounded half up.
+func PerMillion(price USD, n int) USD {
+	whole, rest := int64(price)/1_000_000, int64(price)%1_000_000
+	return USD(whole*int64(n) + (rest*int64(n)+500_000)/1_000_000)
+}

@@ -1,0 +1,83 @@
+package cassette_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	"github.com/echoeval/echoeval/harness/cassette"
+)
+
+// savePath tells the test binary, run again by TestKillWhileSaving, to save for ever.
+const savePath = "ECHOEVAL_TEST_SAVE"
+
+func version(n int) *cassette.File {
+	f := sample()
+	f.Header.Item = fmt.Sprintf("item-%d", n)
+	f.Interactions[0].Response.Body = strings.Repeat(f.Header.Item+" and more of it\n", 5000)
+	return f
+}
+
+func TestMain(m *testing.M) {
+	path := os.Getenv(savePath)
+	if path == "" {
+		os.Exit(m.Run())
+	}
+	files := []*cassette.File{version(0), version(1)}
+	for n := 0; ; n++ {
+		if err := cassette.Save(path, "c.yaml", files[n%2]); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		if n == 0 {
+			fmt.Println("saved")
+		}
+	}
+}
+
+func TestKillWhileSaving(t *testing.T) {
+	g := NewWithT(t)
+	path := filepath.Join(t.TempDir(), "c.yaml")
+	want := map[string]bool{}
+	for n := range 2 {
+		data, err := cassette.Encode(version(n))
+		g.Expect(err).NotTo(HaveOccurred())
+		want[string(data)] = true
+	}
+	seen := map[string]bool{}
+	for round := range 20 {
+		child := exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), savePath+"="+path)
+		out, err := child.StdoutPipe()
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(child.Start()).To(Succeed())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(line).To(Equal("saved\n"))
+		time.Sleep(time.Duration(round) * 731 * time.Microsecond) // another moment of a save each time
+		g.Expect(child.Process.Kill()).To(Succeed())
+		_ = child.Wait()
+		data, err := os.ReadFile(path)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(want).To(HaveKey(string(data)), "round %d", round)
+		seen[string(data)] = true
+	}
+	g.Expect(seen).NotTo(BeEmpty())
+	left, err := os.ReadDir(filepath.Dir(path))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, e := range left {
+		if e.Name() == "c.yaml" {
+			continue
+		}
+		match, err := filepath.Match(cassette.TempPattern, e.Name())
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(match).To(BeTrue(), e.Name())
+	}
+}

@@ -1,0 +1,242 @@
+package dataset
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// Check is one check of an item, with templates rendered. What its arguments mean is the check's own business.
+type Check struct {
+	Kind string
+	// Args are the arguments; the zero node where the check is written as a bare word.
+	Args strict.Node
+	// Name is the name given, else the kind, with #2 for the second of the kind and so on. It is unique in its item.
+	Name string
+	// Not negates the check: {not: {regex: ...}} is kind regex.
+	Not bool
+	// Weight and Threshold are nil where they are not given.
+	Weight, Threshold *float64
+	Required          bool
+	Pos               failure.Position
+}
+
+// Invariant is an invariant that an item names beside the standard ones.
+type Invariant struct {
+	Name string
+	// Severity is "error" or "warn", and "" where it is not given.
+	Severity string
+	// Params are the further keys beside use and severity, a mapping; the zero node where there are none.
+	Params strict.Node
+	Pos    failure.Position
+}
+
+// listed is a check or an invariant together with what rendering needs to know.
+type listed[T any] struct {
+	value  T
+	render bool // its arguments hold templates
+}
+
+var modifiers = []string{"name", "weight", "threshold", "required"}
+
+func (d *Dataset) checks(n strict.Node, data bool, p *strict.Problems) []listed[Check] {
+	if n.Kind() != strict.Sequence {
+		p.WrongType(n, "a list of checks")
+		return nil
+	}
+	list := make([]listed[Check], 0, n.Len())
+	for i, entry := range n.Items() {
+		at := p.At(i)
+		c := Check{Pos: entry.Pos()}
+		if d.check(entry, &c, true, at) {
+			list = append(list, listed[Check]{c, !data && hasTemplate(c.Args)})
+		}
+	}
+	return list
+}
+
+// check decodes one check. The check inside a not has no modifiers of its own.
+func (d *Dataset) check(n strict.Node, c *Check, outer bool, p *strict.Problems) bool {
+	if n.Kind() == strict.String {
+		c.Kind = n.Text()
+		return d.knownCheck(n.Pos(), c.Kind, p)
+	}
+	if n.Kind() != strict.Mapping {
+		p.WrongType(n, "a check: {contains: ...}, or a word such as no_tool_calls")
+		return false
+	}
+	found := p.Len()
+	var kinds []strict.Field
+	for key, v := range n.Fields() {
+		at := p.Key(key.Name)
+		switch {
+		case slices.Contains(modifiers, key.Name) && !outer:
+			p.Add(key.Pos(), "put it beside not", "%s stands within not", key.Name)
+		case key.Name == "name":
+			strict.Decode(v, &c.Name, at)
+			if v.Kind() == strict.String && c.Name == "" {
+				at.Add(v.Pos(), "", "a name is empty")
+			}
+		case key.Name == "weight":
+			strict.Decode(v, &c.Weight, at)
+			if c.Weight != nil && *c.Weight < 0 {
+				at.Add(v.Pos(), "0 reports without counting", "want a weight from 0")
+			}
+		case key.Name == "threshold":
+			c.Threshold = fraction(v, at)
+		case key.Name == "required":
+			strict.Decode(v, &c.Required, at)
+		default:
+			kinds = append(kinds, strict.Field{Key: key, Value: v})
+		}
+	}
+	if len(kinds) > 1 && d.options.Checks != nil {
+		// Of several the ones that are no check are the mistake: a misspelt modifier most often.
+		if known := slices.DeleteFunc(slices.Clone(kinds), func(f strict.Field) bool { return !d.isCheck(f.Key.Name) }); len(known) == 1 {
+			for _, f := range kinds {
+				if f.Key != known[0].Key {
+					p.Unknown(f.Key, modifiers)
+				}
+			}
+			kinds = known
+		}
+	}
+	switch {
+	case len(kinds) == 0:
+		p.Add(n.Pos(), "add it: contains: ...", "a check names its kind")
+		return false
+	case len(kinds) > 1:
+		p.Add(kinds[1].Key.Pos(), "write two entries in the list of checks", "a check has one kind, not both %q and %q", kinds[0].Key.Name, kinds[1].Key.Name)
+		return false
+	}
+	kind := kinds[0]
+	if kind.Key.Name == "not" {
+		if !outer {
+			p.Add(kind.Key.Pos(), "leave both out", "not within not")
+			return false
+		}
+		c.Not = true
+		return d.check(kind.Value, c, false, p.Key("not")) && p.Len() == found
+	}
+	c.Kind, c.Args = kind.Key.Name, kind.Value
+	return d.knownCheck(kind.Key.Pos(), c.Kind, p) && p.Len() == found
+}
+
+func (d *Dataset) isCheck(kind string) bool {
+	return kind == "not" || slices.Contains(d.options.Checks, kind)
+}
+
+func (d *Dataset) knownCheck(pos failure.Position, kind string, p *strict.Problems) bool {
+	if message, hint := later(kind, "use"); message != "" {
+		p.Add(pos, hint, "%s", message)
+		return false
+	}
+	if d.options.Checks != nil && !d.isCheck(kind) {
+		p.Add(pos, strict.Suggest(kind, append(slices.Clone(d.options.Checks), "not")), "unknown check %q", kind)
+		return false
+	}
+	return true
+}
+
+func fraction(n strict.Node, p *strict.Problems) *float64 {
+	var f *float64
+	strict.Decode(n, &f, p)
+	if f != nil && (*f < 0 || *f > 1) {
+		p.Add(n.Pos(), "", "want a fraction from 0 to 1")
+	}
+	return f
+}
+
+func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []listed[Invariant] {
+	if n.Kind() != strict.Sequence {
+		p.WrongType(n, "a list of invariants")
+		return nil
+	}
+	list := make([]listed[Invariant], 0, n.Len())
+	for i, entry := range n.Items() {
+		at := p.At(i)
+		v := Invariant{Pos: entry.Pos()}
+		nameAt := entry
+		switch entry.Kind() {
+		case strict.String:
+			v.Name = entry.Text()
+		case strict.Mapping:
+			var params []strict.Field
+			for key, value := range entry.Fields() {
+				switch key.Name {
+				case "use":
+					strict.Decode(value, &v.Name, at.Key("use"))
+					nameAt = value
+				case "severity":
+					strict.Decode(value, &v.Severity, at.Key("severity"))
+					if v.Severity != "error" && v.Severity != "warn" && value.Kind() == strict.String {
+						at.Key("severity").Add(value.Pos(), strict.Suggest(v.Severity, []string{"error", "warn"}), "unknown severity %q", v.Severity)
+					}
+				default:
+					params = append(params, strict.Field{Key: key, Value: value})
+				}
+			}
+			if entry.Get("use").IsZero() {
+				at.Add(entry.Pos(), "name it: {use: iteration-limit, ...}", "key \"use\" is missing")
+				continue
+			}
+			if params != nil {
+				v.Params = entry.NewMapping(params)
+			}
+		default:
+			at.WrongType(entry, "an invariant: its name, or {use: name, ...}")
+			continue
+		}
+		if nameAt.Kind() == strict.String && d.options.Invariants != nil && !slices.Contains(d.options.Invariants, v.Name) {
+			at.Add(nameAt.Pos(), strict.Suggest(v.Name, d.options.Invariants), "unknown invariant %q", v.Name)
+			continue
+		}
+		list = append(list, listed[Invariant]{v, !data && hasTemplate(v.Params)})
+	}
+	return list
+}
+
+// nameChecks gives each check without a name that of its kind, numbered from the second.
+func nameChecks(checks []Check, p *strict.Problems) {
+	if len(checks) < 2 {
+		for i := range checks {
+			if checks[i].Name == "" {
+				checks[i].Name = checks[i].Kind
+			}
+		}
+		return
+	}
+	count := map[string]int{}
+	first := make(map[string]failure.Position, len(checks))
+	for i := range checks {
+		c := &checks[i]
+		if c.Name == "" {
+			count[c.Kind]++
+			c.Name = c.Kind
+			if n := count[c.Kind]; n > 1 {
+				c.Name += "#" + strconv.Itoa(n)
+			}
+		}
+		if at, taken := first[c.Name]; taken {
+			p.Add(c.Pos, "give it another name: name: ...", "a check named %q stands here a second time, first at %s", c.Name, at)
+			continue
+		}
+		first[c.Name] = c.Pos
+	}
+}
+
+// checkNames returns the names that listed checks have among themselves.
+func checkNames(list []listed[Check], p *strict.Problems) []string {
+	checks := make([]Check, len(list))
+	for i := range list {
+		checks[i] = list[i].value
+	}
+	nameChecks(checks, p)
+	names := make([]string, len(checks))
+	for i := range checks {
+		names[i] = checks[i].Name
+	}
+	return names
+}

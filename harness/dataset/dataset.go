@@ -1,0 +1,361 @@
+// Package dataset reads dataset files: what is asked of an agent, item by item, and how the answers are judged.
+//
+// [Open] reads everything but the items, [Dataset.Validate] looks at every item once and finds all problems, [Dataset.Items] streams them, as often as needed; memory does not grow with the number of items.
+//
+//	d, err := dataset.Open("datasets/triage.yaml", dataset.Options{Dir: cwd})
+//	if err != nil {
+//		return err
+//	}
+//	if err := d.Validate(nil); err != nil {
+//		return err
+//	}
+//	for item, err := range d.Items() {
+//		...
+//	}
+//
+// # Layers
+//
+// An item is read over the dataset's defaults: a value replaces, the mappings vars, metadata and tool_context merge by key at every level, checks, invariants and tags add up, and null takes back what was inherited (inside a mapping it takes back the key).
+// A value of null where nothing is inherited is a value inside a mapping and means "not set" as a key of the item. drop removes inherited checks and invariants by name.
+//
+// # Templates
+//
+// {{name}} stands for a variable (vars), for "expected" or for a metadata value, in this order; {{expected.city}}, {{vars.a.b}} reach inside. It is rendered in input, in the arguments of checks and invariants, in script and in tool_context; never in vars, expected and metadata, where the values come from, and never in ids, tags, names and numbers.
+// It is rendered once: a value that holds {{ is put in as it is. Alone in its text it keeps the value's type; within a text, a list or mapping is put in as JSON. An unknown name is an error; \{{ is the text {{.
+// The items of a .jsonl file are data: their texts are never rendered, but their values fill the templates of the defaults.
+//
+// # Paths
+//
+// A path is relative to the file that names it and is never absolute. Agent and item files may lie anywhere; workspaces, images and documents, which reach tools and models, must lie under the project's root, symbolic links followed. Every path that this package gives is relative to the root, with slashes.
+package dataset
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// Bounds on what is read.
+const (
+	MaxItem  = 1 << 20  // bytes of one item in its file
+	MaxMedia = 20 << 20 // bytes of one image or document
+)
+
+// Options says what [Open] knows beside the file. Lists that are nil are not checked against.
+type Options struct {
+	// Dir is the absolute current folder, which a relative path starts from.
+	Dir string
+	// Checks are the kinds of checks, Invariants the names of invariants, Metrics the names that gates may bound, Vendors those of providers.
+	Checks, Invariants, Metrics, Vendors []string
+}
+
+// Dataset is a dataset file without its items.
+type Dataset struct {
+	Name        string
+	Description string
+	// File is the dataset's file, relative to Root, with slashes.
+	File string
+	// Root is the absolute project folder; see [Root].
+	Root string
+	// Agent is the dataset's agent. It is missing only where every provider has its own.
+	Agent Agent
+	// Providers are the columns in the order of the file. There may be none: the command line can name them.
+	Providers []Provider
+	// Gates are those that the file names, in its order.
+	Gates []Gate
+	// AllowLeftover is replay.allow_leftover: interactions of a cassette may be left over.
+	AllowLeftover bool
+	// Count and Hash are set by [Dataset.Validate]: the number of items, and the hash of all that acts in a run: agents, providers, gates and items as resolved, but neither the description nor the contents of workspaces.
+	Count int
+	Hash  string
+
+	options  Options
+	defaults layer
+	items    items
+	folders  map[string]string // what is wrong with the workspaces seen so far
+	head     []byte            // canonical text of what Hash covers beside the items
+}
+
+// Agent is an agent's configuration, for core/agent to decode.
+type Agent struct {
+	// Node is the configuration; it is missing where none is given.
+	Node strict.Node
+	// File is the agent's file relative to the root, and "" for an agent within the dataset file. Paths in the configuration are relative to the folder of Node.Pos().File.
+	File string
+}
+
+// Gate bounds a metric.
+type Gate struct {
+	Metric string
+	// Bound is the bound as written, such as ">= 0.95". It is "" where the gate is switched off.
+	Bound string
+	Off   bool
+	// Provider, Tag and Check limit the gate; "" does not.
+	Provider, Tag, Check string
+	Pos                  failure.Position
+}
+
+type fileKeys struct {
+	Version     strict.Node `yaml:"version,required"`
+	Name        strict.Node `yaml:"name,required"`
+	Description string      `yaml:"description"`
+	Agent       strict.Node `yaml:"agent"`
+	Providers   strict.Node `yaml:"providers"`
+	Defaults    strict.Node `yaml:"defaults"`
+	Items       strict.Node `yaml:"items,required"`
+	Gates       strict.Node `yaml:"gates"`
+	Replay      replayKeys  `yaml:"replay"`
+}
+
+// UnknownKey implements [strict.UnknownKey].
+func (*fileKeys) UnknownKey(name string) (message, hint string) {
+	return later(name, "use", "target", "overrides")
+}
+
+type replayKeys struct {
+	AllowLeftover bool `yaml:"allow_leftover"`
+}
+
+// UnknownKey implements [strict.UnknownKey].
+func (*replayKeys) UnknownKey(name string) (message, hint string) {
+	return later(name, "normalize", "drift")
+}
+
+// later tells keys of the format that this version does not read from misspelt ones.
+func later(name string, keys ...string) (message, hint string) {
+	if slices.Contains(keys, name) {
+		return "key \"" + name + "\" is not read by this version", "remove it; reading the file without it would run something else than it says"
+	}
+	return "", ""
+}
+
+// Open reads a dataset file but for its items. Its problems are reported together, each with its place, and with those of the items where these can be found.
+func Open(file string, options Options) (*Dataset, error) {
+	if !filepath.IsAbs(file) {
+		if !filepath.IsAbs(options.Dir) {
+			return nil, failure.New(failure.Internal, "the current folder %q is not absolute", options.Dir)
+		}
+		file = filepath.Join(options.Dir, file)
+	}
+	file = filepath.Clean(file)
+	d := &Dataset{Root: Root(file, options.Dir), options: options, folders: map[string]string{}}
+	d.File = d.show(file)
+	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && ext != ".json" {
+		return nil, failure.WithHint(failure.New(failure.Input, "%s: a dataset file ends in .yaml or .json", d.File), "items in other formats are named by a dataset file: items: %s", path.Base(d.File))
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, unreadable(failure.Position{File: d.File}, "dataset file "+d.File, err)
+	}
+	defer in.Close()
+	root, list, err := strict.Split(d.File, in, "items")
+	var p strict.Problems
+	p.AddError(err)
+	if root.IsZero() || root.Kind() != strict.Mapping {
+		if err == nil {
+			p.WrongType(root, "a mapping with the keys of a dataset")
+		}
+		return nil, p.Err()
+	}
+	d.decode(root, list, &p)
+	if p.Len() > 0 {
+		d.scan(nil, &p)
+		return nil, p.Err()
+	}
+	return d, nil
+}
+
+func (d *Dataset) decode(root strict.Node, list *strict.List, p *strict.Problems) {
+	var keys fileKeys
+	strict.Decode(root, &keys, p)
+	d.Description, d.AllowLeftover = keys.Description, keys.Replay.AllowLeftover
+	if v := keys.Version; !v.IsZero() && v.Text() != "1" {
+		p.Key("version").Add(v.Pos(), "write version: 1", "this version of the program reads version 1")
+	}
+	if !keys.Name.IsZero() {
+		strict.Decode(keys.Name, &d.Name, p.Key("name"))
+		if problem := datasetNameProblem(d.Name); problem != "" && keys.Name.Kind() == strict.String {
+			p.Key("name").Add(keys.Name.Pos(), "the name becomes the name of folders: clinic-triage", "%s", problem)
+		}
+	}
+	d.Agent = d.agent(keys.Agent, p.Key("agent"))
+	d.providers(keys.Providers, p.Key("providers"))
+	if keys.Agent.IsZero() && (len(d.Providers) == 0 || slices.ContainsFunc(d.Providers, func(v Provider) bool { return v.Agent.Node.IsZero() })) && root.Get("target").IsZero() {
+		p.Add(root.Pos(), "add it: agent: {task: {description: ...}}, or the path of an agent file", "key \"agent\" is missing")
+	}
+	if n := keys.Defaults; !n.IsZero() {
+		if n.Kind() != strict.Mapping {
+			p.Key("defaults").WrongType(n, "a mapping with keys of items")
+		} else {
+			at := p.Key("defaults")
+			d.defaults = d.layer(n, true, false, at)
+			d.defaults.checkNames = checkNames(d.defaults.checks, at.Key("checks"))
+		}
+	}
+	d.gates(keys.Gates, p.Key("gates"))
+	d.items = d.sources(keys.Items, list, p.Key("items"))
+	d.head = d.headText(root)
+}
+
+// show gives a path as it is shown and written: relative to the root, with slashes.
+func (d *Dataset) show(file string) string {
+	rel, err := filepath.Rel(d.Root, file)
+	if err != nil {
+		return filepath.Base(file) // another drive
+	}
+	return filepath.ToSlash(rel)
+}
+
+// resolve returns the absolute path that a node names. It adds a problem where the text cannot be a path.
+func (d *Dataset) resolve(n strict.Node, p *strict.Problems) (string, bool) {
+	text := n.Text()
+	switch {
+	case text == "":
+		p.Add(n.Pos(), "", "the path is empty")
+	case strings.ContainsRune(text, 0):
+		p.Add(n.Pos(), "", "a path holds no NUL")
+	case filepath.IsAbs(text) || path.IsAbs(text):
+		p.Add(n.Pos(), "write it relative to the file that names it", "the path is absolute")
+	case strings.Contains(text, `\`):
+		p.Add(n.Pos(), "write it with slashes", "the path has a backslash")
+	default:
+		return filepath.Join(d.Root, filepath.FromSlash(path.Dir(n.Pos().File)), filepath.FromSlash(text)), true
+	}
+	return "", false
+}
+
+// resolveInside is resolve for what must lie under the root.
+func (d *Dataset) resolveInside(n strict.Node, p *strict.Problems) (string, bool) {
+	file, ok := d.resolve(n, p)
+	if ok && !inside(d.Root, file) {
+		p.Add(n.Pos(), "move it under the folder that holds echoeval.yaml or .git", "%s leaves the project's folder", n.Text())
+		return "", false
+	}
+	return file, ok
+}
+
+// unreadable says why a file cannot be read, without its absolute path.
+func unreadable(pos failure.Position, what string, err error) error {
+	reason := "cannot be read"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		reason = "does not exist"
+	case errors.Is(err, fs.ErrPermission):
+		reason = "cannot be read: permission denied"
+	}
+	if pos.Line > 0 {
+		return failure.At(pos, failure.Input, "%s %s", what, reason)
+	}
+	return failure.New(failure.Input, "%s %s", what, reason)
+}
+
+func (d *Dataset) agent(n strict.Node, p *strict.Problems) Agent {
+	switch n.Kind() {
+	case strict.Missing:
+		return Agent{}
+	case strict.Mapping:
+		return Agent{Node: n}
+	case strict.String:
+		file, ok := d.resolve(n, p)
+		if !ok {
+			return Agent{Node: n}
+		}
+		name := d.show(file)
+		data, err := readBounded(file, strict.MaxDocument)
+		if err != nil {
+			p.AddError(failure.WithHint(unreadable(n.Pos(), "agent file "+name, err), "the path is relative to the file that names it"))
+			return Agent{Node: n, File: name}
+		}
+		node, err := strict.Parse(name, data)
+		p.AddError(err)
+		if err == nil && node.Kind() != strict.Mapping {
+			p.WrongType(node, "a mapping with the keys of an agent")
+		}
+		return Agent{Node: node, File: name}
+	}
+	p.WrongType(n, "the path of an agent file or a mapping")
+	return Agent{Node: n}
+}
+
+func (d *Dataset) gates(n strict.Node, p *strict.Problems) {
+	switch n.Kind() {
+	case strict.Missing:
+	case strict.Mapping:
+		for key, bound := range n.Fields() {
+			d.gate(key, bound, Gate{}, p)
+		}
+	case strict.Sequence:
+		for i, entry := range n.Items() {
+			at := p.At(i)
+			if entry.Kind() != strict.Mapping {
+				at.WrongType(entry, "a mapping such as {pass_rate: \">= 0.95\", provider: ...}")
+				continue
+			}
+			var where Gate
+			found := 0
+			for key, value := range entry.Fields() {
+				switch key.Name {
+				case "provider":
+					strict.Decode(value, &where.Provider, at.Key(key.Name))
+					d.checkProvider(value, at.Key(key.Name))
+				case "tag":
+					strict.Decode(value, &where.Tag, at.Key(key.Name))
+				case "check":
+					strict.Decode(value, &where.Check, at.Key(key.Name))
+				default:
+					found++
+				}
+			}
+			if found == 0 {
+				at.Add(entry.Pos(), "add it: pass_rate: \">= 0.95\"", "a gate names a metric")
+			}
+			for key, value := range entry.Fields() {
+				if key.Name != "provider" && key.Name != "tag" && key.Name != "check" {
+					d.gate(key, value, where, at)
+				}
+			}
+		}
+	default:
+		p.WrongType(n, "a mapping of metrics to bounds, or a list of such")
+	}
+	seen := map[Gate]failure.Position{}
+	for _, g := range d.Gates {
+		key := Gate{Metric: g.Metric, Provider: g.Provider, Tag: g.Tag, Check: g.Check}
+		if first, ok := seen[key]; ok {
+			p.Add(g.Pos, "remove one of the two", "the gate on %s stands here a second time, first at %s", g.Metric, first)
+			continue
+		}
+		seen[key] = g.Pos
+	}
+}
+
+func (d *Dataset) gate(key strict.Key, bound strict.Node, where Gate, p *strict.Problems) {
+	g := where
+	g.Metric, g.Pos = key.Name, key.Pos()
+	if message, hint := later(key.Name, "regression"); message != "" {
+		p.Add(key.Pos(), hint, "%s", message)
+		return
+	}
+	if d.options.Metrics != nil && !slices.Contains(d.options.Metrics, key.Name) {
+		p.Add(key.Pos(), strict.Suggest(key.Name, d.options.Metrics), "unknown metric %q", key.Name)
+		return
+	}
+	switch bound.Kind() {
+	case strict.Null:
+		g.Off = true
+	case strict.String:
+		g.Bound = bound.Text()
+	case strict.Int, strict.Float:
+		p.Key(key.Name).Add(bound.Pos(), "write how the metric is bound: \">= "+bound.Text()+"\"", "want a bound, got a number")
+	default:
+		p.Key(key.Name).WrongType(bound, "a bound such as \">= 0.95\"")
+	}
+	d.Gates = append(d.Gates, g)
+}

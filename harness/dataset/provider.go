@@ -1,0 +1,232 @@
+package dataset
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// Provider is a column: a model with its settings and, if it likes, its own agent.
+type Provider struct {
+	// ID names the column; its folder is [FolderName] of it.
+	ID string
+	// Vendor is the provider's package (openai, compat, script, ...), Model the vendor's name of the model.
+	Vendor, Model string
+	// BaseURL replaces the vendor's address; "" does not.
+	BaseURL string
+	// APIKeyEnv names the environment variable that holds the key; "" is the vendor's usual one.
+	APIKeyEnv string
+	Settings  llm.Settings
+	// Price replaces that of the price file; nil does not.
+	Price *Price
+	// Agent replaces the dataset's; it is missing where it does not.
+	Agent Agent
+	Pos   failure.Position
+}
+
+// Price is what a million tokens cost.
+type Price struct{ Input, Output money.USD }
+
+type providerKeys struct {
+	ID        *string     `yaml:"id"`
+	Provider  string      `yaml:"provider,required"`
+	Model     *string     `yaml:"model"`
+	BaseURL   *string     `yaml:"base_url"`
+	APIKeyEnv *string     `yaml:"api_key_env"`
+	Agent     strict.Node `yaml:"agent"`
+	Price     *priceKeys  `yaml:"price"`
+
+	MaxTokens         *int     `yaml:"max_tokens"`
+	Temperature       *float64 `yaml:"temperature"`
+	TopP              *float64 `yaml:"top_p"`
+	Seed              *int64   `yaml:"seed"`
+	Stop              []string `yaml:"stop"`
+	ToolChoice        *string  `yaml:"tool_choice"`
+	ParallelToolCalls *bool    `yaml:"parallel_tool_calls"`
+	ReasoningEffort   *string  `yaml:"reasoning_effort"`
+	Capabilities      *string  `yaml:"capabilities"`
+}
+
+// UnknownKey implements [strict.UnknownKey].
+func (*providerKeys) UnknownKey(name string) (message, hint string) {
+	if name == "api_key" {
+		return "a key does not stand in a file", "name the environment variable that holds it: api_key_env: OPENAI_API_KEY"
+	}
+	return later(name, "target", "role", "limits", "api_version", "thinking")
+}
+
+type priceKeys struct {
+	Input  *float64 `yaml:"input,required"`
+	Output *float64 `yaml:"output,required"`
+}
+
+func (d *Dataset) providers(n strict.Node, p *strict.Problems) {
+	if n.IsZero() {
+		return
+	}
+	if n.Kind() != strict.Sequence {
+		p.WrongType(n, "a list of providers")
+		return
+	}
+	if n.Len() == 0 {
+		p.Add(n.Pos(), "add one, or leave the key out and use --provider", "the list of providers is empty")
+	}
+	folders := map[string]Provider{}
+	for i, entry := range n.Items() {
+		at := p.At(i)
+		v, ok := d.provider(entry, at)
+		if !ok {
+			continue
+		}
+		// Folders that differ only in case are one on Windows and macOS.
+		folder := strings.ToLower(FolderName(v.ID))
+		if first, taken := folders[folder]; taken {
+			if first.ID == v.ID {
+				at.Add(v.Pos, "give one of them another id", "provider %q stands here a second time, first at %s", v.ID, first.Pos)
+			} else {
+				at.Add(v.Pos, "give one of them another id", "provider %q and %q, at %s, would share the folder %s", v.ID, first.ID, first.Pos, FolderName(first.ID))
+			}
+			continue
+		}
+		folders[folder] = v
+		d.Providers = append(d.Providers, v)
+	}
+}
+
+func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
+	v := Provider{Pos: n.Pos()}
+	found := p.Len()
+	idAt := n
+	switch n.Kind() {
+	case strict.String:
+		var colon bool
+		v.ID = n.Text()
+		v.Vendor, v.Model, colon = strings.Cut(v.ID, ":")
+		if !colon || v.Vendor == "" || v.Model == "" {
+			p.Add(n.Pos(), "write vendor:model, such as openai:gpt-4o-mini", "%q is no provider", v.ID)
+			return v, false
+		}
+		d.checkVendor(n, v.Vendor, p)
+	case strict.Mapping:
+		var keys providerKeys
+		strict.Decode(n, &keys, p)
+		v.Vendor, v.Model, v.BaseURL, v.APIKeyEnv = keys.Provider, value(keys.Model), value(keys.BaseURL), value(keys.APIKeyEnv)
+		v.ID = v.Vendor + ":" + v.Model
+		if keys.ID != nil {
+			v.ID, idAt = *keys.ID, n.Get("id")
+		}
+		if vendor := n.Get("provider"); vendor.Kind() == strict.String {
+			d.checkVendor(vendor, v.Vendor, p.Key("provider"))
+		}
+		if v.Model == "" && v.Vendor != "script" && v.Vendor != "deny" && p.Len() == found {
+			p.Add(n.Pos(), "add it: model: ...", "key \"model\" is missing")
+		}
+		v.Agent = d.agent(keys.Agent, p.Key("agent"))
+		keys.settings(n, &v, p)
+		keys.check(n, p)
+	default:
+		p.WrongType(n, "a provider: vendor:model, or a mapping")
+		return v, false
+	}
+	if problem := providerIDProblem(v.ID); problem != "" && p.Len() == found {
+		p.Add(idAt.Pos(), "give it another id: {id: ..., provider: ..., model: ...}", "%s", problem)
+	}
+	return v, p.Len() == found
+}
+
+func value[T any](of *T) T {
+	if of == nil {
+		var zero T
+		return zero
+	}
+	return *of
+}
+
+func (d *Dataset) checkVendor(n strict.Node, vendor string, p *strict.Problems) {
+	if d.options.Vendors != nil && !slices.Contains(d.options.Vendors, vendor) {
+		p.Add(n.Pos(), strict.Suggest(vendor, d.options.Vendors), "unknown provider %q", vendor)
+	}
+}
+
+// checkProvider adds a problem where a node names a provider that the dataset does not have. Without providers of its own any may come from the command line.
+func (d *Dataset) checkProvider(n strict.Node, p *strict.Problems) {
+	if n.Kind() != strict.String || len(d.Providers) == 0 {
+		return
+	}
+	ids := make([]string, len(d.Providers))
+	for i, v := range d.Providers {
+		ids[i] = v.ID
+	}
+	if !slices.Contains(ids, n.Text()) {
+		p.Add(n.Pos(), strict.Suggest(n.Text(), ids), "unknown provider %q", n.Text())
+	}
+}
+
+func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) {
+	v.Settings = llm.Settings{
+		MaxTokens: k.MaxTokens, Temperature: k.Temperature, TopP: k.TopP, Seed: k.Seed, Stop: k.Stop,
+		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
+	}
+	if c := n.Get("capabilities"); k.Capabilities != nil {
+		if *k.Capabilities != "strict" {
+			p.Key("capabilities").Add(c.Pos(), "write strict or leave the key out", "unknown value %q", *k.Capabilities)
+		}
+		v.Settings.Strict = true
+	}
+	if k.Price == nil {
+		return
+	}
+	v.Price = &Price{}
+	for _, side := range []struct {
+		name string
+		from *float64
+		to   *money.USD
+	}{{"input", k.Price.Input, &v.Price.Input}, {"output", k.Price.Output, &v.Price.Output}} {
+		if side.from == nil {
+			continue
+		}
+		usd, err := money.FromFloat(*side.from)
+		if err != nil || usd < 0 {
+			p.Key("price").Key(side.name).Add(n.Get("price").Get(side.name).Pos(), "it is USD per million tokens", "want a price, from 0")
+		}
+		*side.to = usd
+	}
+}
+
+// check looks at what the types do not say. It repeats neither a key nor an address in a message: either may be a secret that was put in the wrong place.
+func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
+	at := func(key string) (*strict.Problems, failure.Position) { return p.Key(key), n.Get(key).Pos() }
+	if k.BaseURL != nil {
+		q, pos := at("base_url")
+		u, err := url.Parse(*k.BaseURL)
+		switch {
+		case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+			q.Add(pos, "write it whole: http://127.0.0.1:11434/v1", "want an http or https address")
+		case u.User != nil:
+			q.Add(pos, "name an environment variable that holds the key: api_key_env", "an address holds no credentials")
+		}
+	}
+	if k.APIKeyEnv != nil {
+		if name := *k.APIKeyEnv; name == "" || name[0] >= '0' && name[0] <= '9' || !onlyBytes(name, "_") {
+			q, pos := at("api_key_env")
+			q.Add(pos, "name the environment variable that holds the key: OPENAI_API_KEY", "want the name of an environment variable, not the key itself")
+		}
+	}
+	if k.Temperature != nil && *k.Temperature < 0 {
+		q, pos := at("temperature")
+		q.Add(pos, "", "want a number from 0")
+	}
+	if k.TopP != nil && (*k.TopP < 0 || *k.TopP > 1) {
+		q, pos := at("top_p")
+		q.Add(pos, "", "want a number from 0 to 1")
+	}
+	if k.MaxTokens != nil && *k.MaxTokens < 1 {
+		q, pos := at("max_tokens")
+		q.Add(pos, "", "want a whole number from 1")
+	}
+}

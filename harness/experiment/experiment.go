@@ -1,0 +1,80 @@
+// Package experiment runs a dataset: it plans which items run on which providers, runs them side by side, writes each finished item into the journal at once and folds the journal into results, traces and summary at the end.
+//
+// Whatever the concurrency, and however often a run was interrupted and resumed, the folded files have the same bytes.
+package experiment
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/echoeval/echoeval/core/agent"
+	"github.com/echoeval/echoeval/core/clock"
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/guard"
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/core/secret"
+	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/results"
+)
+
+// Column is one provider of a run with all that is needed to ask it.
+type Column struct {
+	Provider dataset.Provider
+	Agent    agent.Config
+	// Model builds the model of one item over the transport of that item.
+	Model func(item *dataset.Item, transport http.RoundTripper) (llm.Model, error)
+	// Live is the transport below the recorder; nil where the run must not dial.
+	Live http.RoundTripper
+	// Scripted models send no requests: there is nothing to record or replay but tools.
+	Scripted bool
+	Settings llm.Settings
+	// Cost gives what tokens cost on this column; false where no price is known.
+	Cost func(llm.Response) (money.USD, bool)
+}
+
+// Tools builds the tools of one item. The workspace is made when a tool first asks for it.
+type Tools func(workspace func() (*guard.Workspace, error)) []tool.Tool
+
+// Options are what a run needs.
+type Options struct {
+	Dataset *dataset.Dataset
+	Columns []Column
+	Tools   Tools
+	Mode    replay.Mode
+	// Repeat and Timeout override the items' own where they are set.
+	Repeat  int
+	Timeout time.Duration
+	// Items and Tags select; all that are given must hold. A tag that begins with "!" must be absent.
+	Items []string
+	Tags  []string
+	// Concurrency is how many items run at the same time; 0 means twice the processors in replay and 8 otherwise.
+	Concurrency int
+	Seed        uint64
+	// RecordedAt begins the clock of a recording and makes it reproducible; zero means the time of the recording itself.
+	RecordedAt    time.Time
+	AllowLeftover bool
+	// Traces says which traces are kept.
+	Traces results.Keep
+	// Temp is the folder in which fresh workspaces are made.
+	Temp string
+	// Cassettes and Quarantine are absolute folders.
+	Cassettes  string
+	Quarantine string
+	// Secrets are the values that must never be written.
+	Secrets []secret.Value
+	Clock   clock.Clock
+	// RecordCommand gives the command that records one item anew.
+	RecordCommand func(item, provider string) string
+	// Progress is called after each item, from one goroutine at a time; nil for none.
+	Progress func(Progress)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	Done, Total int
+	Counts      map[eval.Status]int
+	Last        eval.Result
+}

@@ -1,0 +1,370 @@
+package experiment
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/agent"
+	"github.com/echoeval/echoeval/core/conversation"
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/guard"
+	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/invariant"
+	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/score"
+)
+
+// Experiment is a run that has been planned: everything in the dataset was read once and is right. It holds no items.
+type Experiment struct {
+	opts  Options
+	specs []tool.Spec // of all tools there are
+	// head is what the run's folder says of the whole run.
+	head  results.Head
+	items int // selected
+}
+
+// New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
+func New(opts Options) (*Experiment, error) {
+	e := &Experiment{opts: opts}
+	if len(opts.Columns) == 0 {
+		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
+	}
+	for _, t := range opts.Tools(func() (*guard.Workspace, error) { return nil, errNoWorkspace }) {
+		e.specs = append(e.specs, t.Spec())
+	}
+	var p strict.Problems
+	for i := range opts.Columns {
+		e.checkAgent(&opts.Columns[i], &p)
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	unseen := map[string]bool{}
+	for _, id := range opts.Items {
+		unseen[id] = true
+	}
+	lines, total := 0, 0
+	var ids []string // kept only where an id was asked for and may not be there
+	err := opts.Dataset.Validate(func(item *dataset.Item, p *strict.Problems) {
+		total++
+		if len(opts.Items) > 0 && len(ids) < 10_000 {
+			ids = append(ids, item.ID)
+		}
+		e.checkItem(item, p)
+		delete(unseen, item.ID)
+		if !e.selected(item) {
+			return
+		}
+		e.items++
+		lines += e.repeats(item) * len(opts.Columns)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(unseen) > 0 {
+		missing := slices.Min(keys(unseen))
+		err := failure.New(failure.Input, "--item %s: %s has no such item", missing, opts.Dataset.File)
+		if near, ok := strict.Nearest(missing, ids); ok {
+			return nil, failure.WithHint(err, "did you mean --item %s?", near)
+		}
+		return nil, failure.WithHint(err, "echoeval cassette ls %s lists the items", opts.Dataset.File)
+	}
+	if e.items == 0 {
+		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that --item and --tag ask for", opts.Dataset.File), "of %d items none is left; drop one of the flags", total)
+	}
+	e.fillHead(lines)
+	return e, nil
+}
+
+func keys(m map[string]bool) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// Items is how many items the run selects, Lines how many lines its results have.
+func (e *Experiment) Items() int { return e.items }
+
+// Head is what is known of the run before its first item.
+func (e *Experiment) Head() results.Head { return e.head }
+
+func (e *Experiment) checkAgent(c *Column, p *strict.Problems) {
+	source := c.Provider.Agent
+	if source.Node.IsZero() {
+		source = e.opts.Dataset.Agent
+	}
+	var own strict.Problems
+	c.Agent = agent.Decode(source.Node, &own)
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{{"tools", c.Agent.Tools}, {"base_tool_names", deref(c.Agent.BaseToolNames)}} {
+		known := e.names()
+		if list.key == "base_tool_names" && c.Agent.Tools != nil {
+			known = c.Agent.Tools
+		}
+		for i, name := range list.names {
+			if slices.Contains(known, name) {
+				continue
+			}
+			at := own.Key(list.key).At(i)
+			hint := "choose among " + strings.Join(known, ", ")
+			if near, ok := strict.Nearest(name, known); ok {
+				hint = fmt.Sprintf("did you mean %q?", near)
+			}
+			at.Add(source.Node.Get(list.key).Index(i).Pos(), hint, "unknown tool %q", name)
+		}
+	}
+	p.AddError(own.Err())
+}
+
+func deref(p *[]string) []string {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+func (e *Experiment) names() []string {
+	names := make([]string, len(e.specs))
+	for i, s := range e.specs {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// tools are the names of the tools that a column's agent has.
+func (e *Experiment) tools(c *Column) []string {
+	if c.Agent.Tools != nil {
+		return c.Agent.Tools
+	}
+	return e.names()
+}
+
+// visible are the tools that the model of a column sees.
+func (e *Experiment) visible(c *Column) []tool.Spec {
+	names := e.tools(c)
+	if c.Agent.BaseToolNames != nil {
+		names = *c.Agent.BaseToolNames
+	}
+	var out []tool.Spec
+	for _, s := range e.specs {
+		if slices.Contains(names, s.Name) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func checkSpecs(item *dataset.Item) []score.Spec {
+	specs := make([]score.Spec, len(item.Checks))
+	for i, c := range item.Checks {
+		specs[i] = score.Spec{Kind: c.Kind, Args: c.Args, Name: c.Name, Not: c.Not, Weight: c.Weight, Threshold: c.Threshold, Required: c.Required, Pos: c.Pos}
+	}
+	return specs
+}
+
+func invariantSpecs(item *dataset.Item) []invariant.Spec {
+	specs := make([]invariant.Spec, len(item.Invariants))
+	for i, v := range item.Invariants {
+		specs[i] = invariant.Spec{Name: v.Name, Severity: v.Severity, Params: v.Params, Pos: v.Pos}
+	}
+	return specs
+}
+
+// checkItem adds what is wrong with an item beyond its form.
+func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
+	var seen [][]string
+	for i := range e.opts.Columns {
+		c := &e.opts.Columns[i]
+		tools := e.tools(c)
+		if !runsOn(item, c) || slices.ContainsFunc(seen, func(s []string) bool { return slices.Equal(s, tools) }) {
+			continue
+		}
+		seen = append(seen, tools)
+		score.Compile(checkSpecs(item), score.Env{Tools: tools}, p)
+	}
+	invariant.Select(invariantSpecs(item), item.Drop, p)
+	if names := hiddenNames(e.specs, item); len(names) > 0 {
+		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
+	}
+	for i := range e.opts.Columns {
+		c := &e.opts.Columns[i]
+		if c.Scripted && runsOn(item, c) && item.Skip == "" && len(item.Script) == 0 {
+			p.Add(item.Pos, "add script: [{text: ...}]", "provider %s answers by script, and the item has none", c.Provider.ID)
+		}
+	}
+}
+
+func hiddenNames(specs []tool.Spec, item *dataset.Item) []string {
+	if item.ToolContext.Len() == 0 {
+		return nil
+	}
+	hidden := tool.NewHidden(hiddenValues(item))
+	var names []string
+	for _, s := range specs {
+		names = append(names, tool.HiddenNames(s.Parameters, hidden)...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// hiddenValues are the item's tool_context as JSON texts.
+func hiddenValues(item *dataset.Item) conversation.Hidden {
+	hidden := conversation.Hidden{}
+	for key, value := range item.ToolContext.Fields() {
+		hidden[key.Name] = conversation.JSON(value.JSON())
+	}
+	return hidden
+}
+
+func (e *Experiment) selected(item *dataset.Item) bool {
+	if len(e.opts.Items) > 0 && !slices.Contains(e.opts.Items, item.ID) {
+		return false
+	}
+	wanted, found := false, false
+	for _, tag := range e.opts.Tags {
+		if without, ok := strings.CutPrefix(tag, "!"); ok {
+			if slices.Contains(item.Tags, without) {
+				return false
+			}
+			continue
+		}
+		wanted = true
+		found = found || slices.Contains(item.Tags, tag)
+	}
+	return found || !wanted
+}
+
+func (e *Experiment) repeats(item *dataset.Item) int {
+	if e.opts.Repeat > 0 {
+		return e.opts.Repeat
+	}
+	return item.Repeat
+}
+
+// runsOn says whether an item is for a column.
+func runsOn(item *dataset.Item, c *Column) bool {
+	return item.Providers == nil || slices.Contains(item.Providers, c.Provider.ID)
+}
+
+// chosen streams the selected items.
+func (e *Experiment) chosen() iter.Seq2[*dataset.Item, error] {
+	return func(yield func(*dataset.Item, error) bool) {
+		for item, err := range e.opts.Dataset.Items() {
+			if err != nil {
+				yield(nil, fmt.Errorf("the dataset changed while it ran: %w", err))
+				return
+			}
+			if e.selected(item) && !yield(item, nil) {
+				return
+			}
+		}
+	}
+}
+
+// line is a result line as far as it is known without running the item.
+func (e *Experiment) line(item *dataset.Item, c *Column, repeat int) eval.Result {
+	line := eval.Result{V: eval.Version, Item: item.ID, Index: item.Index, Provider: c.Provider.ID, Repeat: repeat, Tags: item.Tags, ItemHash: item.ItemHash, ChecksHash: item.ChecksHash}
+	if item.Group != "" {
+		line.Group = &item.Group
+	}
+	return line
+}
+
+// each yields every line of the run in the order of the results.
+func (e *Experiment) each() iter.Seq2[results.Planned, error] {
+	return func(yield func(results.Planned, error) bool) {
+		for item, err := range e.chosen() {
+			if err != nil {
+				yield(results.Planned{}, err)
+				return
+			}
+			for column := range e.opts.Columns {
+				for repeat := 1; repeat <= e.repeats(item); repeat++ {
+					if !yield(results.Planned{Line: e.line(item, &e.opts.Columns[column], repeat), Column: column}, nil) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+func (e *Experiment) fillHead(lines int) {
+	d := e.opts.Dataset
+	e.head = results.Head{
+		Dataset:  results.Dataset{Name: d.Name, File: d.File, Hash: d.Hash, Items: d.Count},
+		Selected: results.Selected{Items: e.items, Repeat: max(e.opts.Repeat, 1), Filter: e.filter()},
+		Mode:     e.opts.Mode.String(),
+		Tools:    "replay",
+		Lines:    lines,
+		Traces:   e.opts.Traces,
+	}
+	for i := range e.opts.Columns {
+		c := &e.opts.Columns[i]
+		e.head.Providers = append(e.head.Providers, results.ProviderInfo{
+			ID: c.Provider.ID, Vendor: c.Provider.Vendor, Model: c.Provider.Model,
+			AgentHash: hash(configText(c.Agent)), PromptHash: hash(string(conversation.String(c.Agent.Prompt()))), ToolsHash: hash(toolsText(e.visible(c))),
+		})
+	}
+	for _, v := range invariant.Catalogue() {
+		if v.Standard {
+			e.head.Invariants = append(e.head.Invariants, results.InvariantInfo{Name: v.Name, Severity: v.Severity})
+		}
+	}
+}
+
+// filter tells the selection as it was given, or nil where everything is selected.
+func (e *Experiment) filter() *string {
+	var parts []string
+	for _, id := range e.opts.Items {
+		parts = append(parts, "--item "+id)
+	}
+	for _, tag := range e.opts.Tags {
+		parts = append(parts, "--tag "+tag)
+	}
+	if len(parts) == 0 {
+		return nil
+	}
+	text := strings.Join(parts, " ")
+	return &text
+}
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:8])
+}
+
+func configText(c agent.Config) string {
+	tools := "all"
+	if c.Tools != nil {
+		tools = fmt.Sprintf("%q", c.Tools)
+	}
+	base := "all"
+	if c.BaseToolNames != nil {
+		base = fmt.Sprintf("%q", *c.BaseToolNames)
+	}
+	return fmt.Sprintf("%q %q %q %q %q %q %s %s %d", c.Name, c.Persona.Role, c.Persona.Goal, c.Persona.Backstory, c.Task.Description, c.Task.ExpectedOutput, tools, base, c.MaxIterations)
+}
+
+func toolsText(specs []tool.Spec) string {
+	var dst []byte
+	for _, s := range specs {
+		dst = conversation.AppendString(dst, s.Name)
+		dst = conversation.AppendString(dst, s.Description)
+		dst = append(dst, s.Parameters...)
+	}
+	return string(dst)
+}
+
+var errNoWorkspace = failure.New(failure.Internal, "no tool may run while a run is planned")

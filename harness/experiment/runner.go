@@ -1,0 +1,174 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/gate"
+	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/results"
+)
+
+// job is one item on one column, one repeat.
+type job struct {
+	item   *dataset.Item
+	column int
+	repeat int
+}
+
+// Run runs what finished does not hold yet, writes it into the journal of dir, and folds the journal. When ctx ends, items under way are cut off, the rest is not started, and what is finished is folded all the same; the lines that are missing become not_run.
+//
+// The error is one of writing or of the harness itself. What the items did stands in the summary.
+func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journal, finished *results.Done, gates []gate.Gate) (*results.Summary, error) {
+	r := newRunner(e, journal, finished)
+	runErr := r.run(ctx)
+	if err := errors.Join(runErr, journal.Close(), r.close()); err != nil {
+		return nil, err
+	}
+	plan := results.Plan{
+		Head:     e.head,
+		Each:     e.each(),
+		Dropped:  r.dropped,
+		SpentNow: r.spent,
+		Warnings: r.warnings.list(),
+		Judge:    func(s *results.Summary, t results.Tally) { gate.Judge(s, t, gates) },
+	}
+	return results.Fold(dir, plan)
+}
+
+type runner struct {
+	*Experiment
+	journal  *results.Journal
+	finished *results.Done
+
+	spaces workspaces
+
+	mu       sync.Mutex // guards what follows
+	progress Progress
+	spent    money.USD
+	warnings warnings
+	drops    map[int][]string
+}
+
+func newRunner(e *Experiment, journal *results.Journal, finished *results.Done) *runner {
+	r := &runner{Experiment: e, journal: journal, finished: finished, spaces: workspaces{temp: e.opts.Temp, root: e.opts.Dataset.Root}}
+	r.progress = Progress{Total: e.head.Lines, Counts: map[eval.Status]int{}}
+	r.progress.Done = finished.Len()
+	return r
+}
+
+func (r *runner) close() error { return r.spaces.close() }
+
+// dropped names the invariants that an item dropped.
+func (r *runner) dropped(index int) []string { return r.drops[index] }
+
+func (r *runner) concurrency() int {
+	switch {
+	case r.opts.Concurrency > 0:
+		return r.opts.Concurrency
+	case r.opts.Mode == replay.Replay:
+		return 2 * runtime.GOMAXPROCS(0)
+	}
+	return 8
+}
+
+// run feeds the jobs to the workers in the order repeat, item, column, so that a cut leaves whole pairs.
+func (r *runner) run(ctx context.Context) error {
+	jobs := make(chan job)
+	failed := make(chan struct{})
+	var once sync.Once
+	var failure error
+	fail := func(err error) { once.Do(func() { failure = err; close(failed) }) }
+
+	var wg sync.WaitGroup
+	for range r.concurrency() {
+		wg.Go(func() {
+			for j := range jobs {
+				if err := r.do(ctx, j); err != nil {
+					fail(err)
+				}
+			}
+		})
+	}
+	feedErr := r.feed(ctx, func(j job) bool {
+		select {
+		case jobs <- j:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-failed:
+			return false
+		}
+	})
+	close(jobs)
+	wg.Wait()
+	return errors.Join(feedErr, failure)
+}
+
+func (r *runner) feed(ctx context.Context, send func(job) bool) error {
+	for repeat, more := 1, true; more; repeat++ {
+		more = false
+		for item, err := range r.chosen() {
+			if err != nil {
+				return err
+			}
+			repeats := r.repeats(item)
+			more = more || repeats > repeat
+			if repeat > repeats {
+				continue
+			}
+			r.note(item)
+			for column := range r.opts.Columns {
+				if r.finished.Has(item.Index, column, repeat) {
+					continue
+				}
+				if ctx.Err() != nil || !send(job{item, column, repeat}) {
+					return nil
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// note remembers which invariants an item drops, for the fold.
+func (r *runner) note(item *dataset.Item) {
+	if len(item.Drop) == 0 {
+		return
+	}
+	if r.drops == nil {
+		r.drops = map[int][]string{}
+	}
+	r.drops[item.Index] = item.Drop
+}
+
+// do runs one job and writes its line. An item that ctx has cut off leaves no line: it becomes not_run, and a resumed run does it again.
+func (r *runner) do(ctx context.Context, j job) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	done := r.item(ctx, j)
+	if ctx.Err() != nil && done.line.Status == eval.Error {
+		return nil
+	}
+	if err := r.journal.Append(done.line, done.trace, j.column); err != nil {
+		return fmt.Errorf("writing the result of %s: %w", j.item.ID, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spent += done.spent
+	r.warnings.add(done.warnings)
+	r.progress.Done++
+	r.progress.Counts[done.line.Status]++
+	r.progress.Last = done.line
+	if r.opts.Progress != nil {
+		r.opts.Progress(r.progress)
+	}
+	return nil
+}

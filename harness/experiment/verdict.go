@@ -1,0 +1,89 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/core/trace"
+)
+
+// errTimeout ends an item that took longer than its timeout.
+var errTimeout = errors.New("the item took longer than its timeout")
+
+// decide sets status, cause and error of a line from what happened, by the table of the results format: the first that holds counts. stale is "" or the cause for which the cassette failed the item, judged what the checks and invariants said.
+func decide(line *eval.Result, out Outcome, stale string, checks eval.Status) {
+	set := func(status eval.Status, cause string) {
+		line.Status = status
+		line.Cause = &cause
+		if cause == "" {
+			line.Cause = nil
+		}
+	}
+	switch {
+	case stale != "":
+		set(eval.Stale, stale)
+	case errors.Is(out.Err, errTimeout) && waiting(out.Trace):
+		set(eval.Error, eval.CauseTimeout)
+		line.Error = &eval.ErrorInfo{Kind: waitedFor(out.Trace), Message: errTimeout.Error(), Retries: line.Retries}
+	case errors.Is(out.Err, errTimeout):
+		set(eval.Fail, eval.CauseTimeout)
+	case out.Err != nil:
+		line.Error = explain(out.Err, line.Retries)
+		set(eval.Error, string(line.Error.Kind))
+	case out.Response.Stop == llm.RunMaxIterations:
+		set(eval.Fail, eval.CauseIterations)
+	case checks == eval.Fail:
+		set(eval.Fail, eval.CauseCheck)
+	case slices.ContainsFunc(line.Invariants.Violations, func(v eval.Violation) bool { return v.Severity == eval.SeverityError }):
+		set(eval.Fail, eval.CauseInvariant)
+	case checks == eval.Unjudged:
+		set(eval.Unjudged, eval.CauseCheckCrash)
+	default:
+		set(eval.Pass, "")
+	}
+}
+
+// waiting says whether the run was cut off while it waited for a model or for a tool outside the workspace.
+func waiting(t trace.Trace) bool { return waitedFor(t) != "" }
+
+func waitedFor(t trace.Trace) eval.ErrorKind {
+	for _, e := range slices.Backward(t.Events) {
+		switch {
+		case e.Kind == trace.KindEnd || e.Kind == trace.KindWarning:
+			continue
+		case e.Kind == trace.KindRequest || e.Kind == trace.KindExchange:
+			return eval.ErrProvider
+		case e.Tool != nil && e.Tool.Scope == tool.External:
+			return eval.ErrTool
+		}
+		return ""
+	}
+	return ""
+}
+
+// explain turns the error that ended a run into what the line says of it.
+func explain(err error, retries int) *eval.ErrorInfo {
+	info := &eval.ErrorInfo{Kind: eval.ErrHarness, Message: err.Error(), Retries: retries}
+	if hints := failure.Hints(err); len(hints) > 0 {
+		info.Hint = &hints[0]
+	}
+	var provider *llm.Error
+	switch {
+	case errors.As(err, &provider):
+		info.Kind = eval.ErrProvider
+		if provider.Status != 0 {
+			info.HTTPStatus = &provider.Status
+		}
+		if code := provider.Code; code != "" {
+			info.Code = &code
+		}
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		info.Kind = eval.ErrProvider
+	}
+	return info
+}

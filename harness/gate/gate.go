@@ -1,0 +1,221 @@
+// Package gate bounds metrics and makes the verdict: which exit code a run ends with, and what is said about it.
+//
+// Gates are parsed and checked against their metrics before the first item runs, evaluated when the last has, and joined with everything else that keeps a run from code 0 by one function, [Decide], so that the printed verdict and the code cannot differ.
+//
+//	gates, err := gate.Parse(specs)
+//	plan.Judge = gate.Judge(gates, gate.Input{...})
+//
+// # Bounds
+//
+//	bound    = operator number [unit]
+//	operator = ">=" | "<=" | "==" | ">" | "<"
+//	unit     = "ms" | "s"          only for durations, which are milliseconds without one
+//
+// A fraction lies in [0,1], everything else is not negative, and a bound that nothing can break or nothing can keep is refused.
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/results"
+)
+
+// Spec is a gate as the dataset gives it: a metric's name and its bound, or Off where the bound is null.
+type Spec struct {
+	Metric string
+	Bound  string
+	Off    bool
+	Pos    failure.Position
+}
+
+// Gate is a gate that was checked. The zero value is none; see [Parse].
+type Gate struct {
+	Metric string
+	off    bool
+	// standard says that the dataset does not name the gate.
+	standard bool
+	op       string
+	limit    float64
+	bound    string
+}
+
+// standard are the gates that hold where a dataset does not name them.
+var standard = []Gate{
+	{Metric: passRate, op: "==", limit: 1, bound: "== 1", standard: true},
+	{Metric: violations, op: "==", limit: 0, bound: "== 0", standard: true},
+	{Metric: errorRate, op: "==", limit: 0, bound: "== 0", standard: true},
+}
+
+// Metrics whose gates mean more than their bound.
+const (
+	passRate   = "pass_rate"
+	violations = "invariant_violations"
+	errorRate  = "error_rate"
+)
+
+// operators in the order in which they are looked for.
+var operators = []string{">=", "<=", "==", ">", "<"}
+
+// Parse checks a dataset's gates and adds the standard ones that it does not name: those of the dataset first, in its order. All problems come at once, each with its place and code Input.
+func Parse(specs []Spec) ([]Gate, error) {
+	var gates []Gate
+	var errs []error
+	named := map[string]failure.Position{}
+	for _, spec := range specs {
+		if first, twice := named[spec.Metric]; twice {
+			errs = append(errs, failure.At(spec.Pos, failure.Input, "the gate %q stands here a second time, first at %s", spec.Metric, first))
+			continue
+		}
+		named[spec.Metric] = spec.Pos
+		g, err := parse(spec)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		gates = append(gates, g)
+	}
+	for _, g := range standard {
+		if _, ok := named[g.Metric]; !ok {
+			gates = append(gates, g)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return gates, nil
+}
+
+func parse(spec Spec) (Gate, error) {
+	kind, ok := results.FindMetric(spec.Metric)
+	if !ok {
+		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "unknown metric %q", spec.Metric), "%s", strict.Suggest(spec.Metric, metricNames()))
+	}
+	if spec.Off {
+		return Gate{Metric: spec.Metric, off: true}, nil
+	}
+	wrong := func(hint, format string, args ...any) (Gate, error) {
+		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate %s: %s", spec.Metric, fmt.Sprintf(format, args...)), "%s", hint)
+	}
+	text := strings.TrimSpace(spec.Bound)
+	i := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(text, op) })
+	if i < 0 {
+		return wrong(`a comparison and a number, as in "`+example[kind.Unit]+`"`, "the bound %q does not begin with one of >= <= == > <", spec.Bound)
+	}
+	op, number := operators[i], strings.TrimSpace(text[len(operators[i]):])
+	limit, unit, err := amount(number)
+	if err != nil {
+		return wrong(`a comparison and a number, as in "`+example[kind.Unit]+`"`, "%q is no number", number)
+	}
+	switch {
+	case kind.Unit == results.UnitMS && (unit == "" || unit == "ms"):
+	case kind.Unit == results.UnitMS && unit == "s":
+		limit *= 1000
+	case kind.Unit == results.UnitMS:
+		return wrong("a duration is in ms or s", "%s is in ms, %q is not", spec.Metric, number)
+	case unit == "%" && kind.Unit == results.UnitFraction:
+		return wrong("write "+strconv.FormatFloat(limit/100, 'f', -1, 64), "%s is a fraction in [0,1], not a percentage", spec.Metric)
+	case unit != "":
+		return wrong("write the number alone", "%s is a %s and takes no unit %q", spec.Metric, noun[kind.Unit], unit)
+	}
+	g := Gate{Metric: spec.Metric, op: op, limit: limit, bound: op + " " + number}
+	low, high := 0.0, math.Inf(1)
+	if kind.Unit == results.UnitFraction {
+		high = 1
+	}
+	if limit < low || limit > high {
+		hint := "it is never negative"
+		if kind.Unit == results.UnitFraction {
+			hint = "write 0.95 for 95 %"
+		}
+		return wrong(hint, "%s is a %s, and %s is outside its range", spec.Metric, noun[kind.Unit], number)
+	}
+	// Comparisons are monotone, so that the ends of the range tell whether anything can break or keep them; == tells itself.
+	atLow, atHigh := g.holds(low), g.holds(high)
+	switch {
+	case op != "==" && atLow && atHigh:
+		return wrong("null switches the gate off, visibly", "nothing can break %q", g.bound)
+	case op != "==" && !atLow && !atHigh:
+		return wrong("leave room on one side", "nothing can keep %q", g.bound)
+	}
+	return g, nil
+}
+
+var (
+	example = map[results.Unit]string{results.UnitFraction: ">= 0.95", results.UnitCount: "<= 10", results.UnitUSD: "<= 1.00", results.UnitMS: "<= 2500 ms"}
+	noun    = map[results.Unit]string{results.UnitFraction: "fraction", results.UnitCount: "count", results.UnitUSD: "number of US dollars", results.UnitMS: "duration"}
+)
+
+// amount splits a number from the letters behind it.
+func amount(text string) (value float64, unit string, err error) {
+	end := len(text)
+	for end > 0 && (text[end-1] < '0' || text[end-1] > '9') && text[end-1] != '.' {
+		end--
+	}
+	unit = strings.TrimSpace(text[end:])
+	digits := text[:end]
+	// Hexadecimal, underscores, infinities and what else Go reads as a number are not for people to guess.
+	if strings.Trim(strings.TrimPrefix(digits, "-"), "0123456789.") != "" {
+		return 0, "", fmt.Errorf("%q is no decimal number", digits)
+	}
+	value, err = strconv.ParseFloat(digits, 64)
+	return value, unit, err
+}
+
+func metricNames() []string {
+	names := make([]string, len(results.MetricTable))
+	for i, kind := range results.MetricTable {
+		names[i] = kind.Name
+	}
+	return names
+}
+
+// tolerance is smaller than any difference between two values as they are written.
+const tolerance = 1e-10
+
+func (g Gate) holds(value float64) bool {
+	switch g.op {
+	case ">=":
+		return value >= g.limit-tolerance
+	case "<=":
+		return value <= g.limit+tolerance
+	case ">":
+		return value > g.limit+tolerance
+	case "<":
+		return value < g.limit-tolerance
+	}
+	return math.Abs(value-g.limit) <= tolerance
+}
+
+// Evaluate applies the gates to every column, in the order of the gates. The values are those of the summary, as they are written there.
+func Evaluate(gates []Gate, providers []results.Provider) []results.Gate {
+	out := make([]results.Gate, 0, len(gates)*len(providers))
+	for _, g := range gates {
+		for _, p := range providers {
+			metric := p.Metrics[g.Metric]
+			entry := results.Gate{Metric: g.Metric, Provider: p.ID, Value: metric.Value, N: metric.N, Default: g.standard}
+			if !g.off {
+				bound := g.bound
+				entry.Bound = &bound
+			}
+			switch {
+			case g.off:
+				entry.Status = results.GateOff
+			case metric.Value == nil || metric.N == 0:
+				entry.Status = results.GateNoData
+			case g.holds(float64(*metric.Value)):
+				entry.Status = results.GateHolds
+			default:
+				entry.Status = results.GateFailed
+			}
+			out = append(out, entry)
+		}
+	}
+	return out
+}

@@ -1,0 +1,320 @@
+package gate
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/harness/results"
+)
+
+// Input is what a verdict is made of beside the summary.
+type Input struct {
+	// IgnoreChecks keeps gates from making code 1; it is --fail-on without checks. They are evaluated and shown all the same.
+	IgnoreChecks bool
+	// Interrupted says that the run was stopped from outside.
+	Interrupted bool
+	// Errors are what stopped the run or failed in it, each with its code.
+	Errors []error
+	// Record is the command that records again what is stale, "" for the usual one.
+	Record string
+}
+
+// Judge returns what results.Plan.Judge takes: it evaluates the gates and decides.
+func Judge(gates []Gate, in Input) func(*results.Summary, results.Tally) {
+	return func(s *results.Summary, t results.Tally) {
+		s.Gates = Evaluate(gates, s.Providers)
+		s.Verdict = Decide(s, t, in)
+	}
+}
+
+// order is the precedence of the exit codes, as failure.Worse has it. A code's reasons stand together.
+var order = []failure.Code{failure.Interrupted, failure.Input, failure.Internal, failure.Cassette, failure.Gate, failure.Unavailable, failure.Inconclusive}
+
+// Code returns the exit code of several datasets: the first in the order of precedence that any of them has, OK where there are none.
+func Code(verdicts ...results.Verdict) failure.Code {
+	code := failure.OK
+	for _, v := range verdicts {
+		code = failure.Worse(code, v.Code)
+	}
+	return code
+}
+
+// Decide collects every reason that keeps the run from code 0, in order of precedence, and makes code and text from the first. The gates must have been evaluated.
+func Decide(s *results.Summary, t results.Tally, in Input) results.Verdict {
+	var reasons []results.Reason
+	reasons = append(reasons, interrupted(s, t, in)...)
+	reasons = append(reasons, failed(in.Errors)...)
+	reasons = append(reasons, harness(s, t)...)
+	reasons = append(reasons, cassettes(s, t, in)...)
+	reasons = append(reasons, bounds(s, t, in)...)
+	v := results.Verdict{}
+	for _, code := range order {
+		for _, r := range reasons {
+			if r.Code == code {
+				v.Reasons = append(v.Reasons, r)
+			}
+		}
+	}
+	if len(v.Reasons) == 0 {
+		v.Text = passed(s)
+		return v
+	}
+	first := v.Reasons[0]
+	v.Code = first.Code
+	v.Text = opening[first.Code] + ": " + sentence(s, first)
+	if more := len(v.Reasons) - 1; more > 0 {
+		v.Text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return v
+}
+
+// opening begins the verdict's text.
+var opening = map[failure.Code]string{
+	failure.Interrupted:  "interrupted",
+	failure.Input:        "invalid",
+	failure.Internal:     "internal error",
+	failure.Cassette:     "cassettes",
+	failure.Gate:         "failed",
+	failure.Unavailable:  "unavailable",
+	failure.Inconclusive: "inconclusive",
+}
+
+func reason(code failure.Code, kind, text string) results.Reason {
+	return results.Reason{Code: code, Kind: kind, Text: text}
+}
+
+func interrupted(s *results.Summary, t results.Tally, in Input) []results.Reason {
+	items := 0
+	for _, c := range t.Causes {
+		if c.Status == eval.NotRun && c.Cause == eval.CauseInterrupted {
+			items += c.Items
+		}
+	}
+	if items == 0 && !in.Interrupted {
+		return nil
+	}
+	r := reason(failure.Interrupted, results.KindInterrupted, fmt.Sprintf("%d of %s not run", items, count(s.Selected.Items, "item")))
+	r.Items = &items
+	return []results.Reason{hinted(r, "echoeval run --resume "+s.Dataset.Name)}
+}
+
+// kinds of the errors that a run reports.
+var kinds = map[failure.Code]string{
+	failure.Interrupted: results.KindInterrupted,
+	failure.Input:       results.KindInput,
+	failure.Internal:    results.KindHarness,
+	failure.Cassette:    results.KindCassette,
+	failure.Unavailable: results.KindUnavailable,
+}
+
+// failed makes a reason of each error. One without a code, or with one that an error cannot have, is the harness's.
+func failed(list []error) []results.Reason {
+	var out []results.Reason
+	for _, err := range list {
+		if err == nil {
+			continue
+		}
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each part of a join is a reason of its own
+			out = append(out, failed(joined.Unwrap())...)
+			continue
+		}
+		code := failure.CodeOf(err)
+		kind, ok := kinds[code]
+		if !ok {
+			code, kind = failure.Internal, results.KindHarness
+		}
+		out = append(out, hinted(reason(code, kind, err.Error()), strings.Join(failure.Hints(err), "; ")))
+	}
+	return out
+}
+
+func harness(s *results.Summary, t results.Tally) []results.Reason {
+	if t.Harness == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("the harness itself failed on %s", count(t.Harness, "result"))
+	for _, c := range t.Causes {
+		if c.Status == eval.Error && c.Cause == string(eval.ErrHarness) && c.First.Error != nil {
+			text += ": " + c.First.Error.Message
+			break
+		}
+	}
+	return []results.Reason{hinted(reason(failure.Internal, results.KindHarness, text), "echoeval show "+s.Dataset.Name)}
+}
+
+func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
+	var out []results.Reason
+	for _, c := range t.Causes {
+		if c.Status != eval.Stale {
+			continue
+		}
+		r := reason(failure.Cassette, results.KindCassette, fmt.Sprintf("%s stale: %s", count(c.Items, "item"), StaleWord(c)))
+		r.Items = &c.Items
+		record := in.Record
+		switch {
+		case record != "":
+		case c.Items == 1:
+			record = "echoeval record " + s.Dataset.File + " --item " + c.First.Item
+		default:
+			record = "echoeval record " + s.Dataset.File + " --stale"
+		}
+		out = append(out, hinted(r, record))
+	}
+	return out
+}
+
+// StaleWord says why lines are stale: the drift class, or what is wrong with the cassette.
+func StaleWord(c results.Cause) string {
+	switch c.Cause {
+	case eval.CauseMissing:
+		return "no cassette"
+	case eval.CauseLeftOver:
+		return "recorded interactions left over"
+	case eval.CauseUnreadable:
+		return "unreadable cassette"
+	}
+	if c.Detail != "" {
+		return c.Detail
+	}
+	return c.Cause
+}
+
+// bounds makes the reasons of gates that do not hold. That of error_rate is code 5 and never 1.
+func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
+	columns := map[string]results.ColumnTally{}
+	for i, p := range s.Providers {
+		if i < len(t.Columns) {
+			columns[p.ID] = t.Columns[i]
+		}
+	}
+	var out []results.Reason
+	for i := range s.Gates {
+		g := &s.Gates[i]
+		if g.Status != results.GateFailed && g.Status != results.GateNoData {
+			continue
+		}
+		unavailable := g.Metric == errorRate
+		if in.IgnoreChecks && !unavailable || unavailable && g.Status == results.GateNoData {
+			continue
+		}
+		r := reason(failure.Gate, results.KindGate, measured(s, g))
+		r.Gate, r.Provider = &g.Metric, &g.Provider
+		column := columns[g.Provider]
+		switch g.Metric {
+		case passRate, "item_pass_rate", "score":
+			r.Items = &column.Failed
+		case violations:
+			r.Items = &column.Violated
+		case errorRate:
+			r.Code, r.Kind, r.Items = failure.Unavailable, results.KindUnavailable, &column.Unavailable
+			r.Text = fmt.Sprintf("%s could not be judged%s: error_rate %s", count(column.Unavailable, "item"), why(t), r.Text)
+		}
+		out = append(out, hinted(r, "echoeval show "+s.Dataset.Name))
+	}
+	return out
+}
+
+// why names the commonest cause of lines that could not be judged.
+func why(t results.Tally) string {
+	var most *results.Cause
+	for i := range t.Causes {
+		c := &t.Causes[i]
+		judged := c.Status == eval.Error || c.Status == eval.Unjudged || c.Status == eval.NotRun && c.Cause == eval.CauseBudget
+		if judged && (most == nil || c.Items > most.Items) {
+			most = c
+		}
+	}
+	if most == nil || most.Cause == "" {
+		return ""
+	}
+	text := " (" + most.Cause
+	if most.Detail != "" {
+		text += " " + most.Detail
+	}
+	return text + ")"
+}
+
+// measured gives value, interval and bound: "0.93 [0.886, 0.958], bound >= 0.95".
+func measured(s *results.Summary, g *results.Gate) string {
+	text := "no data"
+	if g.Value != nil {
+		unit := unitOf(g.Metric)
+		text = unit.Format(*g.Value)
+		for _, p := range s.Providers {
+			if m := p.Metrics[g.Metric]; p.ID == g.Provider && m.Low != nil && m.High != nil {
+				text += fmt.Sprintf(" [%s, %s]", unit.Format(*m.Low), unit.Format(*m.High))
+			}
+		}
+	}
+	return text + bounded(g)
+}
+
+func bounded(g *results.Gate) string {
+	if g.Bound == nil {
+		return ""
+	}
+	return ", bound " + *g.Bound
+}
+
+func unitOf(metric string) results.Unit {
+	kind, _ := results.FindMetric(metric)
+	return kind.Unit
+}
+
+// sentence is the reason as the verdict says it.
+func sentence(s *results.Summary, r results.Reason) string {
+	if r.Kind != results.KindGate || r.Gate == nil || r.Provider == nil {
+		return r.Text
+	}
+	for i := range s.Gates {
+		g := &s.Gates[i]
+		if g.Metric != *r.Gate || g.Provider != *r.Provider {
+			continue
+		}
+		if g.Value == nil {
+			return fmt.Sprintf("%s of %s has no data%s", g.Metric, g.Provider, bounded(g))
+		}
+		return fmt.Sprintf("%s of %s is %s%s", g.Metric, g.Provider, unitOf(g.Metric).Format(*g.Value), bounded(g))
+	}
+	return r.Text
+}
+
+func passed(s *results.Summary) string {
+	text := fmt.Sprintf("passed: %d of %s passed", s.Counts.Pass, count(s.Counts.Total(), "result"))
+	for _, g := range s.Gates {
+		if g.Status == results.GateFailed || g.Status == results.GateNoData {
+			return text + ", gates that failed do not count"
+		}
+	}
+	for _, g := range s.Gates {
+		if g.Status == results.GateHolds {
+			return text + ", all gates hold"
+		}
+	}
+	return text + ", no gate is on"
+}
+
+func hinted(r results.Reason, hint string) results.Reason {
+	if hint != "" {
+		r.Hint = &hint
+	}
+	return r
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Err returns an error with the verdict's code, or nil for code 0. Its text is the verdict's.
+func Err(v results.Verdict) error {
+	if v.Code == failure.OK {
+		return nil
+	}
+	return failure.WithCode(errors.New(v.Text), v.Code)
+}

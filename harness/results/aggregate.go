@@ -1,0 +1,557 @@
+package results
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/harness/stats"
+)
+
+// aggregate makes the numbers of the summary from lines that come in the order of the plan. It holds what is common to all items, and of each line only the numbers that quantiles need.
+type aggregate struct {
+	plan       Plan
+	columns    []*column
+	invariants []Invariant
+	byName     map[string]int // place in invariants
+	declared   int            // how many of them the plan knows
+	causes     Causes
+	cassettes  Cassettes
+	served     List[string] // items
+	servedLast int
+	harness    int
+	overhead   money.USD
+}
+
+type column struct {
+	info   ProviderInfo
+	counts Counts
+	tally  ColumnTally
+
+	// The item whose repeats are being added; index 0 for none.
+	item                          eval.Result
+	judged, passed                int
+	failed, unavailable, violated bool
+
+	passRate, score, itemPass, errorRate, steps, calls, cost, latency mean
+
+	latencies, ttfts []int64
+	looked           int // lines that ran, so that invariants were looked at and tokens counted
+	items            struct{ looked, priced, timed, begun int }
+	isLooked         bool // the pending item ran
+	isBegun          bool // the pending item's first text is timed
+	violations       int
+	tokens           int
+	costs            money.USD
+	priced, unpriced int
+	checks           []Check
+	scores           []stats.Clusters
+	checkByName      map[string]int
+	flaky            List[Flaky]
+}
+
+func newAggregate(plan Plan) *aggregate {
+	a := &aggregate{plan: plan, byName: map[string]int{}, declared: len(plan.Invariants)}
+	for _, info := range plan.Providers {
+		a.columns = append(a.columns, &column{info: info, checkByName: map[string]int{}})
+	}
+	for _, inv := range plan.Invariants {
+		a.invariant(inv.Name, inv.Severity)
+	}
+	return a
+}
+
+func (a *aggregate) invariant(name string, severity eval.Severity) *Invariant {
+	i, ok := a.byName[name]
+	if !ok {
+		i = len(a.invariants)
+		a.byName[name] = i
+		a.invariants = append(a.invariants, Invariant{Name: name, Severity: severity})
+	}
+	return &a.invariants[i]
+}
+
+// add takes the next line.
+func (a *aggregate) add(place int, r *eval.Result) error {
+	if place >= len(a.columns) || a.columns[place].info.ID != r.Provider {
+		return fmt.Errorf("item %q: provider %q is not column %d of the plan", r.Item, r.Provider, place+1)
+	}
+	c := a.columns[place]
+	count := c.counts.of(r.Status)
+	if count == nil {
+		return fmt.Errorf("item %q: unknown status %q", r.Item, string(r.Status))
+	}
+	*count++
+	if c.item.Index != r.Index {
+		a.flush(c)
+		c.item = *r
+	}
+	a.causes.Add(r)
+	a.addWorld(r)
+	a.addInvariants(c, r)
+	c.addVerdict(r)
+	c.addChecks(r)
+	c.addNumbers(r)
+	return nil
+}
+
+// addWorld counts what does not belong to a column: cassettes, money, the harness.
+func (a *aggregate) addWorld(r *eval.Result) {
+	a.overhead += r.OverheadUSD
+	if r.Status == eval.Error && r.Cause != nil && *r.Cause == string(eval.ErrHarness) {
+		a.harness++
+	}
+	if r.Cassette == nil {
+		return
+	}
+	switch r.Cassette.State {
+	case eval.CassetteFresh:
+		a.cassettes.Fresh++
+	case eval.CassetteStale:
+		a.cassettes.Stale++
+	case eval.CassetteMissing:
+		a.cassettes.Missing++
+	}
+	served, classes := false, map[string]bool{}
+	for _, d := range r.Cassette.Drift {
+		switch {
+		case Served(d):
+			served = true
+		case r.Status == eval.Stale && !classes[d.Class]:
+			classes[d.Class] = true
+			if a.cassettes.ByClass == nil {
+				a.cassettes.ByClass = map[string]int{}
+			}
+			a.cassettes.ByClass[d.Class]++
+		}
+	}
+	if served {
+		a.cassettes.ServedAcrossDrift++
+		if a.servedLast != r.Index {
+			a.servedLast = r.Index
+			a.served.Add(r.Item)
+		}
+	}
+}
+
+// ran reports whether the line's item was begun.
+func ran(r *eval.Result) bool { return r.Status != eval.Skipped && r.Status != eval.NotRun }
+
+func (a *aggregate) addInvariants(c *column, r *eval.Result) {
+	if !ran(r) {
+		return
+	}
+	inv := &r.Invariants
+	violated := map[string]bool{}
+	for _, v := range inv.Violations {
+		if v.Severity == eval.SeverityError {
+			c.violations++
+			c.violated = true
+		}
+		if entry := a.invariant(v.Name, v.Severity); !violated[v.Name] {
+			violated[v.Name] = true
+			entry.Violated++
+		}
+	}
+	for _, name := range inv.Triggered {
+		a.invariant(name, eval.SeverityError).Triggered++
+	}
+	for _, name := range inv.NotApplicable {
+		a.invariant(name, eval.SeverityError).NotApplicable++
+	}
+	looked := inv.Held + len(violated) + len(inv.NotApplicable)
+	if looked == 0 {
+		return
+	}
+	var dropped []string
+	if looked < a.declared && a.plan.Dropped != nil {
+		dropped = a.plan.Dropped(r.Index)
+	}
+	for i := range a.declared {
+		name := a.invariants[i].Name
+		if !slices.Contains(inv.NotApplicable, name) && !slices.Contains(dropped, name) {
+			a.invariants[i].Evaluated++
+		}
+	}
+	for i := a.declared; i < len(a.invariants); i++ {
+		if violated[a.invariants[i].Name] {
+			a.invariants[i].Evaluated++
+		}
+	}
+}
+
+func (c *column) addVerdict(r *eval.Result) {
+	judged := r.Status == eval.Pass || r.Status == eval.Fail
+	passed := r.Status == eval.Pass
+	if judged {
+		c.judged++
+		if passed {
+			c.passed++
+		}
+	}
+	if r.Quarantined {
+		return
+	}
+	if judged {
+		c.passRate.add(truth(passed))
+		c.failed = c.failed || !passed
+		if r.Score != nil {
+			c.score.add(float64(*r.Score))
+		}
+	}
+	if r.Status != eval.Skipped {
+		unavailable := r.Status == eval.Error || r.Status == eval.Unjudged ||
+			r.Status == eval.NotRun && r.Cause != nil && *r.Cause == eval.CauseBudget
+		c.errorRate.add(truth(unavailable))
+		c.unavailable = c.unavailable || unavailable
+	}
+}
+
+func (c *column) addChecks(r *eval.Result) {
+	if r.Quarantined {
+		return
+	}
+	for i := range r.Checks {
+		check := &r.Checks[i]
+		at, ok := c.checkByName[check.Name]
+		if !ok {
+			at = len(c.checks)
+			c.checkByName[check.Name] = at
+			c.checks = append(c.checks, Check{Name: check.Name})
+			c.scores = append(c.scores, stats.Clusters{})
+		}
+		sum := &c.checks[at]
+		sum.N++
+		switch check.Status {
+		case eval.CheckPass:
+			sum.Pass++
+		case eval.CheckFail:
+			sum.Fail++
+		case eval.CheckUnjudged:
+			sum.Unjudged++
+			continue
+		}
+		if check.Score != nil {
+			c.scores[at].Add(float64(*check.Score), 1)
+		}
+	}
+}
+
+func (c *column) addNumbers(r *eval.Result) {
+	if !ran(r) {
+		return
+	}
+	c.looked++
+	c.isLooked = true
+	c.tokens += r.Usage.InputTokens + r.Usage.OutputTokens
+	switch {
+	case r.CostUSD != nil:
+		c.costs += *r.CostUSD
+		c.priced++
+		c.cost.add(r.CostUSD.Float())
+	case r.Steps > 0:
+		c.unpriced++
+	}
+	// How long and how many says something only of an agent that came to its end.
+	if r.Status == eval.Error || r.Status == eval.Stale {
+		return
+	}
+	c.steps.add(float64(r.Steps))
+	c.calls.add(float64(r.ToolCalls))
+	if r.LatencyMS != nil {
+		c.latency.add(float64(*r.LatencyMS))
+		c.latencies = append(c.latencies, *r.LatencyMS)
+	}
+	if r.TTFTMS != nil {
+		c.ttfts = append(c.ttfts, *r.TTFTMS)
+		c.isBegun = true
+	}
+}
+
+// flush closes the item whose repeats were added.
+func (a *aggregate) flush(c *column) {
+	if c.item.Index == 0 {
+		return
+	}
+	group := c.item.Group
+	var passIf func(share float64) bool
+	if a.plan.PassIf != nil {
+		passIf = a.plan.PassIf(c.item.Index)
+	}
+	if n := c.passRate.n; n > 0 {
+		share := c.passRate.sum / float64(n)
+		c.itemPass.once(truth(share == 1), n, group)
+		if passIf != nil {
+			c.passRate.once(truth(passIf(share)), n, group)
+			c.passRate.lines -= n // they were counted when they were added
+		}
+	}
+	c.items.looked += int(truth(c.isLooked))
+	c.items.begun += int(truth(c.isBegun))
+	c.items.priced += int(truth(c.cost.n > 0))
+	c.items.timed += int(truth(c.latency.n > 0))
+	for _, m := range []*mean{&c.passRate, &c.score, &c.errorRate, &c.steps, &c.calls, &c.cost, &c.latency} {
+		m.flush(group)
+	}
+	if passIf == nil && c.passed > 0 && c.passed < c.judged {
+		c.flaky.Add(Flaky{Item: c.item.Item, Passed: c.passed, Of: c.judged})
+	}
+	c.tally.Failed += int(truth(c.failed))
+	c.tally.Unavailable += int(truth(c.unavailable))
+	c.tally.Violated += int(truth(c.violated))
+	c.item, c.judged, c.passed = eval.Result{}, 0, 0
+	c.failed, c.unavailable, c.violated, c.isLooked, c.isBegun = false, false, false, false, false
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// finish returns the summary without gates and verdict, and what these are made of.
+func (a *aggregate) finish() (*Summary, Tally) {
+	s := &Summary{
+		V: Version, Dataset: a.plan.Dataset, Selected: a.plan.Selected, Mode: a.plan.Mode, Tools: a.plan.Tools,
+		Invariants: a.invariants, Cassettes: a.cassettes, Warnings: slices.Clone(a.plan.Warnings),
+	}
+	tally := Tally{Causes: a.causes.List(), Harness: a.harness}
+	s.Cassettes.Orphaned = a.plan.Orphaned
+	s.Cost.OverheadUSD, s.Cost.SpentNowUSD = a.overhead, a.plan.SpentNow
+	for _, q := range a.plan.Quarantined {
+		s.Quarantined.Add(q)
+	}
+	for _, c := range a.columns {
+		a.flush(c)
+		s.Providers = append(s.Providers, c.finish())
+		s.Cost.AgentUSD += c.costs
+		for _, status := range eval.Statuses {
+			*s.Counts.of(status) += c.counts.Of(status)
+		}
+		tally.Columns = append(tally.Columns, c.tally)
+	}
+	s.Complete = s.Counts.NotRun == 0
+	a.warn(s)
+	return s, tally
+}
+
+func (c *column) finish() Provider {
+	for i := range c.checks {
+		if m, ok := c.scores[i].Mean(); ok {
+			score := eval.Fraction(m)
+			c.checks[i].Score = &score
+		}
+	}
+	slices.Sort(c.latencies)
+	slices.Sort(c.ttfts)
+	return Provider{
+		ProviderInfo: c.info,
+		Counts:       c.counts,
+		Metrics: Metrics{
+			"pass_rate":            c.passRate.rate(),
+			"score":                c.score.mean(UnitFraction),
+			"item_pass_rate":       c.itemPass.rate(),
+			"error_rate":           c.errorRate.rate(),
+			"invariant_violations": total(float64(c.violations), UnitCount, c.looked, c.items.looked),
+			"tokens":               total(float64(c.tokens), UnitCount, c.looked, c.items.looked),
+			"steps":                c.steps.mean(UnitCount),
+			"tool_calls":           c.calls.mean(UnitCount),
+			"cost_usd":             total(c.costs.Float(), UnitUSD, c.priced, c.items.priced),
+			"cost_usd_per_item":    c.cost.mean(UnitUSD),
+			"p50_latency":          quantile(c.latencies, c.items.timed, 0.50),
+			"p95_latency":          quantile(c.latencies, c.items.timed, 0.95),
+			"mean_latency":         c.latency.mean(UnitMS),
+			"p50_ttft":             quantile(c.ttfts, c.items.begun, 0.50),
+		},
+		Checks:   c.checks,
+		Flaky:    c.flaky,
+		Unpriced: c.unpriced,
+	}
+}
+
+// warn adds what the lines themselves give reason to say.
+func (a *aggregate) warn(s *Summary) {
+	add := func(code, hint, format string, args ...any) {
+		w := Warning{Code: code, Text: fmt.Sprintf(format, args...)}
+		if hint != "" {
+			w.Hint = &hint
+		}
+		s.Warnings = append(s.Warnings, w)
+	}
+	if n := a.served.Count; n > 0 {
+		add("served-across-drift", "echoeval cassette verify "+s.Dataset.File, "%s served across drift: these answers were given to other requests", plural(n, "item"))
+	}
+	if n := s.Cassettes.Orphaned; n > 0 {
+		verb := "belong"
+		if n == 1 {
+			verb = "belongs"
+		}
+		add("orphaned-cassettes", "echoeval cassette prune "+s.Dataset.File, "%s %s to no item", plural(n, "cassette"), verb)
+	}
+	for _, p := range s.Providers {
+		if p.Unpriced > 0 {
+			add("unpriced", "give the model a price under prices: in echoeval.yaml", "%s of %s without a price: sums leave them out", plural(p.Unpriced, "line"), p.ID)
+		}
+	}
+	for _, info := range a.plan.Invariants {
+		if inv := a.invariants[a.byName[info.Name]]; info.Rule && inv.Triggered == 0 {
+			add("never-triggered", "", "rule %s: its condition never occurred, so it has proven nothing", inv.Name)
+		}
+	}
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// mean is the mean over items of the means of their repeats, by clusters: a group where items name one, else the item.
+type mean struct {
+	sum   float64 // of the item that is being added
+	n     int
+	lines int
+	// repeated says that an item has more than one observation.
+	repeated bool
+	clusters stats.Clusters
+	groups   map[string]*groupSum
+}
+
+type groupSum struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(x float64) {
+	m.sum += x
+	m.n++
+	m.lines++
+}
+
+func (m *mean) flush(group *string) {
+	if m.n > 0 {
+		m.repeated = m.repeated || m.n > 1
+		m.item(m.sum/float64(m.n), group)
+	}
+	m.sum, m.n = 0, 0
+}
+
+// once adds an item with one observation that stands for several lines.
+func (m *mean) once(x float64, lines int, group *string) {
+	m.lines += lines
+	m.item(x, group)
+	m.sum, m.n = 0, 0
+}
+
+func (m *mean) item(x float64, group *string) {
+	if group == nil {
+		m.clusters.Add(x, 1)
+		return
+	}
+	if m.groups == nil {
+		m.groups = map[string]*groupSum{}
+	}
+	g := m.groups[*group]
+	if g == nil {
+		g = &groupSum{}
+		m.groups[*group] = g
+	}
+	g.sum += x
+	g.n++
+}
+
+// close adds the groups, in the order of their names.
+func (m *mean) close() {
+	for _, name := range slices.Sorted(maps.Keys(m.groups)) {
+		m.clusters.Add(m.groups[name].sum, m.groups[name].n)
+	}
+}
+
+// rate is the metric of observations that are yes or no: Wilson's interval where every item was observed once and no groups are set, else that of the clustered mean.
+func (m *mean) rate() Metric {
+	if m.repeated || m.groups != nil {
+		return m.mean(UnitFraction)
+	}
+	out := Metric{N: m.lines, Clusters: m.clusters.Len(), Method: MethodWilson}
+	value, ok := m.clusters.Mean()
+	if !ok {
+		return out
+	}
+	out.Value = round(share(value), UnitFraction)
+	if low, high, ok := stats.Wilson(value, m.clusters.Len(), stats.Confidence); ok {
+		out.Low, out.High = round(low, UnitFraction), round(high, UnitFraction)
+	}
+	return out
+}
+
+func (m *mean) mean(unit Unit) Metric {
+	m.close()
+	out := Metric{N: m.lines, Clusters: m.clusters.Len(), Method: MethodT}
+	if m.repeated || m.groups != nil {
+		out.Method = MethodClusteredT
+	}
+	value, ok := m.clusters.Mean()
+	if !ok {
+		return out
+	}
+	low, high, ok := m.clusters.Interval(stats.Confidence)
+	if unit == UnitFraction {
+		value = share(value)
+		// Without any spread Student's interval would claim to know everything.
+		if low == high {
+			low, high, ok = stats.Wilson(value, m.clusters.Len(), stats.Confidence)
+			out.Method = MethodWilson
+		}
+		high = min(high, 1)
+	}
+	out.Value = round(value, unit)
+	if ok {
+		out.Low, out.High = round(max(low, 0), unit), round(high, unit)
+	}
+	return out
+}
+
+// share keeps a share that is neither 0 nor 1 from being rounded to it: one failure among millions must not read as none.
+func share(x float64) float64 {
+	const least = 1e-6
+	switch {
+	case x > 0 && x < least:
+		return least
+	case x < 1 && x > 1-least:
+		return 1 - least
+	}
+	return x
+}
+
+func round(x float64, unit Unit) *Number {
+	scale := 1e6
+	switch unit {
+	case UnitUSD:
+		scale = 1e9
+	case UnitMS:
+		scale = 1
+	}
+	n := Number(math.Round(x*scale) / scale)
+	return &n
+}
+
+func total(sum float64, unit Unit, lines, clusters int) Metric {
+	out := Metric{N: lines, Clusters: clusters, Method: MethodTotal}
+	if lines > 0 {
+		out.Value = round(sum, unit)
+	}
+	return out
+}
+
+func quantile(sorted []int64, items int, p float64) Metric {
+	out := Metric{N: len(sorted), Clusters: items, Method: MethodQuantile}
+	if v, ok := stats.Quantile(sorted, p); ok {
+		out.Value = round(float64(v), UnitMS)
+	}
+	return out
+}

@@ -1,0 +1,84 @@
+package results
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/echoeval/echoeval/core/failure"
+)
+
+// Manifest is manifest.json: everything about a run that may differ between two runs of the same thing, and what was planned. It is written when the run starts and again when it ends.
+type Manifest struct {
+	V    int    `json:"v"`
+	ID   string `json:"id"`
+	Tool Tool   `json:"tool"`
+	// Started and Finished are in UTC; Finished is null while the run goes on, and stays so where it was killed.
+	Started  time.Time  `json:"started"`
+	Finished *time.Time `json:"finished"`
+	Host     string     `json:"host"`
+	// Git is null outside a repository.
+	Git *Git `json:"git"`
+	// Flags are the command's arguments, redacted.
+	Flags []string `json:"flags"`
+	Shard *string  `json:"shard"`
+	Plan  Head     `json:"plan"`
+	// Environment holds the names of the variables that were set, never their values, sorted.
+	Environment []string `json:"environment"`
+}
+
+// Tool is the program that made the run.
+type Tool struct {
+	Version  string `json:"version"`
+	Platform string `json:"platform"`
+}
+
+// Git is the state of the repository when the run started. Dirty says that files differed from the commit.
+type Git struct {
+	Commit string `json:"commit"`
+	Dirty  bool   `json:"dirty"`
+}
+
+// WriteManifest replaces the manifest of the run in dir, atomically. V is set.
+func WriteManifest(dir string, m Manifest) error {
+	m.V = Version
+	data, err := json.Marshal(m, encodeOptions, jsontext.WithIndent("  "))
+	if err != nil {
+		return writing(filepath.Join(dir, ManifestFile), err)
+	}
+	return writeFile(filepath.Join(dir, ManifestFile), append(data, '\n'))
+}
+
+// ReadManifest reads the manifest of the run in dir.
+func ReadManifest(dir string) (Manifest, error) {
+	var m Manifest
+	err := readJSON(filepath.Join(dir, ManifestFile), &m, func() int { return m.V })
+	return m, err
+}
+
+// readJSON reads a file of one value, and refuses a later version of its format.
+func readJSON(path string, into any, version func() int) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return failure.WithCode(fmt.Errorf("reading a run: %w", err), failure.Input)
+	}
+	decodeErr := json.Unmarshal(data, into, jsontext.AllowInvalidUTF8(true))
+	// A later version may well not decode; what it is goes before how it fails.
+	var head struct {
+		V int `json:"v"`
+	}
+	if json.Unmarshal(data, &head, jsontext.AllowInvalidUTF8(true)) == nil && head.V > Version {
+		return fmt.Errorf("%s: %w", path, versionError(head.V))
+	}
+	if decodeErr == nil && version() < 1 {
+		decodeErr = fmt.Errorf(`"v" is missing or not positive`)
+	}
+	if decodeErr != nil {
+		return failure.At(failure.Position{File: path}, failure.Internal, "the file is damaged: %w", decodeErr)
+	}
+	return nil
+}

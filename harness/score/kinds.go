@@ -1,0 +1,71 @@
+package score
+
+import (
+	"slices"
+
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// kind is one row of the table: its name, whether its score is a matter of degree that only the dataset can put a bound on, and how its arguments become a judge.
+type kind struct {
+	name    string
+	graded  bool
+	compile func(args strict.Node, a at) judge
+	doc     string
+}
+
+// kinds is the table of all checks.
+var kinds = []kind{
+	{name: "equals", compile: compileEquals, doc: "the answer is the text; also {value, ignore_case, trim, collapse_space, ignore_punctuation, unicode: nfc}"},
+	{name: "contains", compile: compileContains, doc: "the answer holds the text; options as for equals"},
+	{name: "contains_all", compile: compileContainsAll, doc: "the answer holds each text of a list; also {values, ...}; the score is the share that it holds"},
+	{name: "contains_any", compile: compileContainsAny, doc: "the answer holds a text of a list; also {values, ...}"},
+	{name: "starts_with", compile: compileStartsWith, doc: "the answer begins with the text; options as for equals"},
+	{name: "regex", compile: compileRegex, doc: "an RE2 expression matches somewhere in the answer; (?i), (?s), (?m) inside it, ^ and $ to anchor it"},
+	{name: "json", compile: compileJSON, doc: "the answer is one JSON value; {fence: true} takes it from the only code block where there is one"},
+	{name: "json_schema", compile: compileJSONSchema, doc: "the answer is JSON and satisfies the schema (draft 2020-12 or 07, references within it only); also {schema, fence}"},
+	{name: "json_path", compile: compileJSONPath, doc: "{path, equals, contains, matches, min, max, exists, count, fence}: what an RFC 9535 path selects in a JSON answer; every selected value must pass every test, and there must be one"},
+	{name: "numeric", compile: compileNumeric, doc: "{value, abs, rel} or {min, max}: the only number in the answer; {take: first} or last where there may be several"},
+	{name: "tool_calls", compile: compileToolCalls, doc: "{match: exact, unordered, subset or superset, calls: [{name, args}]}: the calls that the model made"},
+	{name: "no_tool_calls", compile: compileNoToolCalls, doc: "the model called no tool, or none of a list"},
+	{name: "latency", compile: compileLatency, doc: "{max: 2s}: the agent's waiting for models and tools, retries excluded"},
+	{name: "cost", compile: compileCost, doc: "{max_usd: 0.01}: what the agent's model calls cost"},
+	{name: "tokens", compile: compileTokens, doc: "{max: 1000}: input and output tokens of all model steps"},
+}
+
+// Kind describes a kind of check for listings.
+type Kind struct{ Name, Doc string }
+
+// Kinds lists the kinds of checks with their arguments, in the order of the docs.
+//
+// Text checks compare exactly unless options say otherwise: ignore_case folds letters one by one (Unicode simple folding), ignore_punctuation drops what Unicode calls punctuation, collapse_space makes one space of each run of white space, trim drops white
+// space at both ends, unicode: nfc composes characters.
+//
+// In tool_calls, exact wants the expected calls and no others, in order; unordered in any order; subset: the expected calls are among those made; superset: the calls made are among the expected. Calls pair one to one, so that a call expected twice must be made twice.
+// args names arguments and what each must be; arguments that it does not name are free. A plain value means equal, at any depth: 1 equals 1.0, a mapping has exactly these keys, a list these entries in order.
+// {$regex: ...}, {$any: true}, {$numeric: {value, abs, rel} or {min, max}}, {$partial: {...}} (other keys are free) and {$equal: ...} stand for a value, or for args as a whole: args: {$equal: {a: 1}} allows no other argument. A key that begins with $ is written with $$.
+//
+// The score of tool_calls is the share that pairs, where a call with its name right counts at least half: twice the sum of the pairs over the number of calls expected and made (exact, unordered), the sum over those expected (subset) or made (superset).
+func Kinds() []Kind {
+	list := make([]Kind, len(kinds))
+	for i, k := range kinds {
+		list[i] = Kind{k.name, k.doc}
+	}
+	return list
+}
+
+func find(table []kind, name string) (kind, bool) {
+	i := slices.IndexFunc(table, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return table[i], true
+}
+
+func names(table []kind) []string {
+	list := make([]string, len(table))
+	for i, k := range table {
+		list[i] = k.name
+	}
+	return list
+}

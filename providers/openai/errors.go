@@ -1,0 +1,180 @@
+package openai
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/transport"
+)
+
+// maxErrorBody is how much of a refusal is read.
+const maxErrorBody = 64 << 10
+
+// refusal reads the reply of a status that is no success.
+func refusal(vendor string, resp *http.Response, now time.Time) *llm.Error {
+	data, readErr := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
+	e := &llm.Error{Vendor: vendor, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode)}
+	e.RetryAfter, _ = transport.RetryAfter(resp.Header, now)
+	e.Retries = repetitions(resp)
+	if a, ok := readAnswer(data); ok {
+		a.into(e)
+	} else {
+		e.Message = excerpt(string(data))
+	}
+	if e.Message == "" {
+		e.Message = http.StatusText(resp.StatusCode)
+	}
+	if readErr != nil {
+		e.Err = readErr
+	}
+	return e
+}
+
+// requestID returns the vendor's id of a request: OpenAI's header, then those of Azure and of gateways.
+func requestID(h http.Header) string {
+	for _, name := range [...]string{"X-Request-Id", "Apim-Request-Id", "Request-Id", "X-Litellm-Call-Id"} {
+		if id := h.Get(name); id != "" {
+			return excerpt(id)
+		}
+	}
+	return ""
+}
+
+// repetitions is how many times the request was repeated before it got this reply.
+func repetitions(resp *http.Response) int {
+	if resp.Request == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(resp.Request.Header.Get(transport.RetryCountHeader))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func retries(err error) (int, bool) {
+	var retried *transport.RetriedError
+	if errors.As(err, &retried) {
+		return retried.Retries, true
+	}
+	return 0, false
+}
+
+// answer is what the body of an error says.
+type answer struct {
+	Message, Type, Code string
+	// Status is the status that the body itself names, 0 for none: gateways send errors with status 200.
+	Status int
+}
+
+func (a answer) into(e *llm.Error) {
+	e.Message, e.Type, e.Code = excerpt(a.Message), excerpt(a.Type), excerpt(a.Code)
+	if e.Status < http.StatusBadRequest && a.Status != 0 {
+		e.Retryable = transport.MayPass(a.Status)
+	}
+	if a.Code == "insufficient_quota" {
+		e.Retryable = false // it stays so until somebody pays
+	}
+}
+
+// answerError is an error that came in the body of a successful reply.
+type answerError struct{ answer }
+
+func (e *answerError) Error() string { return e.Message }
+
+type wireError struct {
+	Error   jsontext.Value `json:"error"`
+	Message jsontext.Value `json:"message"`
+	Detail  jsontext.Value `json:"detail"`
+	Type    jsontext.Value `json:"type"`
+	Code    jsontext.Value `json:"code"`
+	Status  jsontext.Value `json:"status"`
+	Object  string         `json:"object"`
+}
+
+// readAnswer reads the forms of an error body that are in use: {"error": {...}}, {"error": "..."}, a list of one of them, and the bare {"message": ...} or {"detail": ...}.
+func readAnswer(data []byte) (answer, bool) {
+	v := jsontext.Value(data)
+	if !v.IsValid(lenient) {
+		return answer{}, false
+	}
+	switch v.Kind() {
+	case '[':
+		var list []jsontext.Value
+		if json.Unmarshal(v, &list, lenient) != nil || len(list) == 0 {
+			return answer{}, false
+		}
+		return readAnswer(list[0])
+	case '"':
+		return answer{Message: plain(v)}, true
+	case '{':
+	default:
+		return answer{}, false
+	}
+	var w wireError
+	if json.Unmarshal(v, &w, lenient) != nil {
+		return answer{}, false
+	}
+	if k := w.Error.Kind(); k == '{' || k == '"' || k == '[' {
+		return readAnswer(w.Error)
+	}
+	a := answer{Message: plain(w.Message), Type: plain(w.Type), Code: plain(w.Code)}
+	if a.Message == "" {
+		a.Message = plain(w.Detail)
+	}
+	for _, text := range [...]string{plain(w.Status), a.Code} {
+		if n, err := strconv.Atoi(text); err == nil && n >= http.StatusBadRequest && n < 600 {
+			a.Status = n
+			break
+		}
+	}
+	return a, a.Message != "" || a.Type != "" || a.Code != ""
+}
+
+// plain is a string's text, "" for null, and the JSON text of anything else.
+func plain(v jsontext.Value) string {
+	switch v.Kind() {
+	case '"':
+		b, err := jsontext.AppendUnquote(nil, v)
+		if err != nil && !utf8.Valid(b) {
+			return strings.ToValidUTF8(string(b), "\ufffd")
+		}
+		return string(b)
+	case 'n', 0:
+		return ""
+	}
+	return string(v)
+}
+
+// keyShape finds what may be a key. Vendors mostly mask it where they repeat it, but the placeholder's place is no place for a part of one either.
+var keyShape = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(?:sk|pk|rk|gsk|hf|xai|aiza|key|nvapi|r8)[-_][\w*.-]{6,}[\w*]`)
+})
+
+// excerpt makes a text of a server fit for a message: one line, no control characters, no key, not long.
+func excerpt(s string) string {
+	const limit = 1000
+	s = strings.ToValidUTF8(s, "\ufffd")
+	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
+	s = keyShape().ReplaceAllString(s, "[secret]")
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}
