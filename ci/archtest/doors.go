@@ -28,11 +28,12 @@ var doors = []door{
 	{path: "os", dirs: []string{command, cli}, why: "the process is seen through the State of the command alone",
 		names: []string{"Args", "Exit", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Stdin", "Stdout", "Stderr", "Getwd", "Chdir", "Hostname", "UserHomeDir", "UserCacheDir", "UserConfigDir", "TempDir"}},
 	{path: "os/signal", dirs: []string{command, cli}, why: "the command turns a signal into the end of a context"},
-	{path: "os/exec", dirs: nil, why: "a replay starts no process"},
+	{path: "os/exec", dirs: []string{cli}, why: "a replay starts no process; the command asks git for the commit"},
 	{path: "time", names: []string{"Now", "Since", "Until"}, dirs: []string{"core/clock"}, why: "the time comes from a clock.Clock that is passed in"},
 	{path: "time", names: []string{"Sleep", "Tick"}, dirs: nil, why: "a wait ends with its context and runs on the clock that is passed in"},
 	{path: "math/rand", dirs: nil, why: "ids and choices are derived with core/ident"},
-	{path: "math/rand/v2", dirs: nil, why: "ids and choices are derived with core/ident"},
+	{path: "math/rand/v2", dirs: nil, why: "a source of randomness is made from a seed",
+		names: []string{"ExpFloat64", "Float32", "Float64", "Int", "Int32", "Int32N", "Int64", "Int64N", "IntN", "N", "NormFloat64", "Perm", "Shuffle", "Uint", "Uint32", "Uint32N", "Uint64", "Uint64N", "UintN"}},
 	{path: "crypto/rand", dirs: nil, why: "ids and choices are derived with core/ident"},
 	{path: "log", dirs: nil, why: "what the user should know is an event, a warning or an error"},
 	{path: "net/http", names: []string{"DefaultClient", "DefaultTransport", "Transport", "Get", "Head", "Post", "PostForm"}, dirs: []string{network}, why: "a client is built from the http.RoundTripper that is passed in; in replay there is none that could dial"},
@@ -68,7 +69,7 @@ func checkDoors(t *Tree) (looked int, found []Violation) {
 				looked++
 				for i, d := range doors {
 					if d.path == importPath && slices.Contains(d.names, n.Sel.Name) {
-						found = append(found, t.closed(file, n, &doors[i], path.Base(importPath)+"."+n.Sel.Name)...)
+						found = append(found, t.closed(file, n, &doors[i], packageName(importPath)+"."+n.Sel.Name)...)
 					}
 				}
 			case *ast.CompositeLit:
@@ -98,11 +99,16 @@ func (t *Tree) closed(file *GoFile, n ast.Node, d *door, name string) []Violatio
 	return []Violation{{At: t.at(n.Pos()), What: fmt.Sprintf("%s is used %s: %s", name, where, d.why)}}
 }
 
-// localName is the name by which a file refers to an import. The last element that is no version is the package's name for every package of the standard library.
+// localName is the name by which a file refers to an import of the standard library.
 func localName(importPath string, spec *ast.ImportSpec) string {
 	if spec.Name != nil {
 		return spec.Name.Name
 	}
+	return packageName(importPath)
+}
+
+// packageName is the last element of an import path that is no version. For every package of the standard library that is the package's name.
+func packageName(importPath string) string {
 	base := path.Base(importPath)
 	if version, ok := strings.CutPrefix(base, "v"); ok {
 		if _, err := strconv.Atoi(version); err == nil {

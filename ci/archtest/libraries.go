@@ -14,5 +14,8 @@ var libraries = []library{
 	{"github.com/mattn/go-runewidth", []string{"reports/terminal", cli}, "the width of text on a terminal"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, "the vendor's SDK"},
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},
+	{"github.com/spf13/pflag", []string{cli}, "flags, as cobra knows them"},
+	{"golang.org/x/text", []string{"harness/score"}, "Unicode normalisation in the checks of text"},
+	{"gonum.org/v1/gonum", []string{"harness/stats"}, "quantiles of distributions"},
 	{"golang.org/x/term", []string{cli}, "whether stdout is a terminal, and how wide"},
 }

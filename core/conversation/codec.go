@@ -5,12 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The codec. Keys are written in a fixed order and nulls are written out, except for what only some parts have (extras, is_error, tool_input_raw, reasoning_t); readers ignore keys they do not know.
+// The codec. Keys are written in a fixed order and nulls are written out, except for what only some parts have (extras, is_error, tool_input_raw, reasoning_t); readers ignore keys they do not know. What is written never holds a line break, so that it may stand on a line of a file.
 
 // Warning is something that a reader put right and that the user should know.
 type Warning struct {
@@ -88,12 +89,43 @@ func kindName(k jsontext.Kind) string {
 	return "an object"
 }
 
-// appendValue appends JSON text, or null where it is empty or no JSON.
-func appendValue(dst []byte, j JSON) []byte {
-	if j == "" || !j.Valid() {
+// AppendValue appends JSON text, or null where it is empty or no JSON. Text that spreads over several lines loses the white space between its tokens.
+func AppendValue(dst []byte, j JSON) []byte {
+	switch {
+	case j == "" || !j.Valid():
 		return append(dst, "null"...)
+	case !oneLine(j):
+		v := jsontext.Value(j)
+		if v.Compact() != nil {
+			// Not reached: Valid has read the text.
+			return append(dst, "null"...)
+		}
+		return append(dst, v...)
 	}
 	return append(dst, j...)
+}
+
+// oneLine reports whether valid JSON text stands on one line without space around it. Within strings JSON has no line breaks.
+func oneLine(j JSON) bool {
+	return j != "" && !isSpace(j[0]) && !isSpace(j[len(j)-1]) && !strings.ContainsAny(string(j), "\r\n")
+}
+
+// AppendArguments appends the arguments of a call, as the model wrote them, as a JSON object. Where an object does not tell their text, because they are malformed or spread over several lines, a second member with the name rawKey keeps it: null or the object without white space,
+// then the text as a string. Empty arguments are the empty object.
+func AppendArguments(dst []byte, input JSON, rawKey string) []byte {
+	args, err := ToolCall{Input: input}.Arguments()
+	switch {
+	case err != nil:
+		dst = append(dst, "null"...)
+	case input == "" || oneLine(input):
+		return append(dst, args...)
+	default:
+		dst = AppendValue(dst, args)
+	}
+	dst = append(dst, ',')
+	dst = AppendString(dst, rawKey)
+	dst = append(dst, ':')
+	return AppendString(dst, string(input))
 }
 
 func appendStringOrNull(dst []byte, s string) []byte {
@@ -114,7 +146,7 @@ func appendExtras(dst []byte, e Extras) []byte {
 		}
 		dst = AppendString(dst, x.Vendor)
 		dst = append(dst, ':')
-		dst = appendValue(dst, x.Data)
+		dst = AppendValue(dst, x.Data)
 	}
 	return append(dst, '}')
 }
@@ -158,20 +190,15 @@ func AppendContent(dst []byte, p Content) []byte {
 		dst = append(dst, `,"tool_name":`...)
 		dst = AppendString(dst, p.Name)
 		dst = append(dst, `,"tool_input":`...)
-		if args, err := p.Arguments(); err == nil {
-			dst = append(dst, args...)
-		} else {
-			dst = append(dst, `null,"tool_input_raw":`...)
-			dst = AppendString(dst, string(p.Input))
-		}
+		dst = AppendArguments(dst, p.Input, "tool_input_raw")
 		dst = appendExtras(dst, p.Extras)
 	case ToolResult:
 		dst = append(dst, `,"tool_call_id":`...)
 		dst = AppendString(dst, p.ID)
 		dst = append(dst, `,"result":`...)
-		dst = appendValue(dst, p.Result)
+		dst = AppendValue(dst, p.Result)
 		dst = append(dst, `,"meta":`...)
-		dst = appendValue(dst, p.Meta)
+		dst = AppendValue(dst, p.Meta)
 		if p.IsError {
 			dst = append(dst, `,"is_error":true`...)
 		}
@@ -254,7 +281,7 @@ func (c Context) AppendJSON(dst []byte) []byte {
 		}
 		dst = AppendString(dst, key)
 		dst = append(dst, ':')
-		dst = appendValue(dst, system[key])
+		dst = AppendValue(dst, system[key])
 	}
 	return append(dst, "}}"...)
 }
@@ -271,7 +298,7 @@ func (h Hidden) AppendJSON(dst []byte) []byte {
 		}
 		dst = AppendString(dst, key)
 		dst = append(dst, ':')
-		dst = appendValue(dst, h[key])
+		dst = AppendValue(dst, h[key])
 	}
 	return append(dst, '}')
 }
@@ -400,7 +427,8 @@ func (w wireContent) decode() (Content, error) {
 }
 
 func (w wireMessage) decode() (Message, error) {
-	m := Message{id: w.ID, role: w.Role, parts: make([]Content, 0, len(w.Content))}
+	m := Message{id: w.ID, role: w.Role}
+	m.parts = slices.Grow(m.parts, len(w.Content))
 	for i, c := range w.Content {
 		p, err := c.decode()
 		if err != nil {

@@ -51,7 +51,7 @@ type Extra struct {
 	Data   JSON
 }
 
-// Extras are sorted by vendor, one entry each.
+// Extras are sorted by vendor, one entry each. They are not to be changed in place; [Extras.With] gives a changed copy.
 type Extras []Extra
 
 // Get returns what is kept for vendor, or "".
@@ -197,9 +197,23 @@ type Message struct {
 	hasTime  bool
 }
 
-// NewMessage returns a message without looking at what it holds; see [Message.Validate]. The parts are copied. A [Context] takes only valid messages, a record of what somebody else said may hold others.
+// NewMessage returns a message without looking at what it holds; see [Message.Validate]. The parts are copied, their extras too. A [Context] takes only valid messages, a record of what somebody else said may hold others.
 func NewMessage(role Role, id string, parts ...Content) Message {
-	return Message{id: id, role: role, parts: slices.Clone(parts)}
+	m := Message{id: id, role: role, parts: slices.Clone(parts)}
+	for i, p := range m.parts {
+		switch p := p.(type) {
+		case Text:
+			p.Extras = slices.Clone(p.Extras)
+			m.parts[i] = p
+		case Reasoning:
+			p.Extras = slices.Clone(p.Extras)
+			m.parts[i] = p
+		case ToolCall:
+			p.Extras = slices.Clone(p.Extras)
+			m.parts[i] = p
+		}
+	}
+	return m
 }
 
 // User returns a message of the user.
@@ -276,8 +290,13 @@ func (m Message) Validate() error {
 		return fmt.Errorf("unknown role %q", string(m.role))
 	}
 	for i, p := range m.parts {
-		if p == nil {
+		switch p.(type) {
+		case Text, Reasoning, Image, Document, ToolCall, ToolResult:
+		case nil:
 			return fmt.Errorf("part %d is empty", i+1)
+		default:
+			// A pointer to a part, or a type of somebody else: the codec would lose it.
+			return fmt.Errorf("part %d is a %T, which is no kind of content", i+1, p)
 		}
 		if !slices.Contains(allowed, p.Kind()) {
 			return fmt.Errorf("part %d: a message of role %s may not carry %s", i+1, m.role, p.Kind())

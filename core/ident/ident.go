@@ -19,6 +19,8 @@ type Source struct {
 func (s Source) ID(step int, purpose string, ordinal int) string {
 	key := binary.BigEndian.AppendUint64(nil, s.Seed)
 	key = binary.BigEndian.AppendUint64(key, uint64(s.Repeat))
+	// HMAC pads short keys with zeros: without its length an item could not be told from one with a NUL behind it.
+	key = binary.BigEndian.AppendUint64(key, uint64(len(s.Item)))
 	key = append(key, s.Item...)
 	mac := hmac.New(sha256.New, key)
 	msg := binary.BigEndian.AppendUint64(nil, uint64(step))

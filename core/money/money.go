@@ -51,14 +51,35 @@ func (u USD) AppendJSON(dst []byte) []byte {
 // MarshalJSON is [USD.AppendJSON].
 func (u USD) MarshalJSON() ([]byte, error) { return u.AppendJSON(nil), nil }
 
-// UnmarshalJSON reads a JSON number.
+// UnmarshalJSON reads a JSON number: exactly up to nine decimals, rounded beyond and in scientific notation.
 func (u *USD) UnmarshalJSON(data []byte) error {
-	f, err := strconv.ParseFloat(string(data), 64)
+	amount, err := parse(string(data))
 	if err != nil {
-		return fmt.Errorf("%s is no amount of money", data)
+		return err
 	}
-	*u, err = FromFloat(f)
-	return err
+	*u = amount
+	return nil
+}
+
+func parse(text string) (USD, error) {
+	digits := strings.TrimPrefix(text, "-")
+	if digits == "" || digits[0] < '0' || digits[0] > '9' || strings.Trim(digits, "0123456789.eE+-") != "" {
+		return 0, fmt.Errorf("%s is no amount of money", text)
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	if len(fraction) <= 9 && !strings.ContainsAny(digits, "eE") {
+		// A float64 holds 16 digits, an amount up to 19.
+		nanos, err := strconv.ParseInt(whole+fraction+"000000000"[len(fraction):], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s is no amount of money", text)
+		}
+		return USD(nanos), nil
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%s is no amount of money", text)
+	}
+	return FromFloat(f)
 }
 
 // PerMillion returns what n tokens cost at a price per million tokens, rounded half up.

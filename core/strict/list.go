@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -87,7 +88,12 @@ func Lines(file string, r io.Reader, limit int) iter.Seq2[Node, error] {
 	}
 }
 
+// readError says that a file could not be read, by the name that it is shown under.
 func readError(file string, err error) error {
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
 	return failure.WithCode(&readFailure{file, err}, failure.Internal)
 }
 

@@ -66,10 +66,7 @@ func appendRaw(dst []byte, key string, value conversation.JSON) []byte {
 	dst = append(dst, ',', '"')
 	dst = append(dst, key...)
 	dst = append(dst, `":`...)
-	if value == "" || !value.Valid() {
-		return append(dst, "null"...)
-	}
-	return append(dst, value...)
+	return conversation.AppendValue(dst, value)
 }
 
 func appendBool(dst []byte, key string, value bool) []byte {
@@ -83,9 +80,7 @@ func appendBool(dst []byte, key string, value bool) []byte {
 func (e Event) AppendJSON(dst []byte, previous *Request) []byte {
 	dst = append(dst, `{"n":`...)
 	dst = strconv.AppendInt(dst, int64(e.N), 10)
-	dst = append(dst, `,"kind":"`...)
-	dst = append(dst, e.Kind...)
-	dst = append(dst, '"')
+	dst = appendField(dst, "kind", string(e.Kind))
 	dst = appendInt(dst, "step", int64(e.Step))
 	dst = appendInt(dst, "at_ms", e.AtMS)
 	switch {
@@ -153,13 +148,7 @@ func (e Event) AppendJSON(dst []byte, previous *Request) []byte {
 		dst = appendField(dst, "tool_call_id", t.CallID)
 		dst = appendField(dst, "name", t.Name)
 		dst = append(dst, `,"arguments":`...)
-		call := conversation.ToolCall{Input: t.Arguments}
-		if args, err := call.Arguments(); err == nil {
-			dst = append(dst, args...)
-		} else {
-			dst = append(dst, "null"...)
-			dst = appendField(dst, "arguments_raw", string(t.Arguments))
-		}
+		dst = conversation.AppendArguments(dst, t.Arguments, "arguments_raw")
 		dst = appendField(dst, "effect", string(t.Effect))
 		dst = appendField(dst, "scope", string(t.Scope))
 		dst = appendField(dst, "outcome", string(t.Outcome))

@@ -186,12 +186,12 @@ func (r *Recorder) Add(e Event) {
 	if r == nil {
 		return
 	}
-	at := r.clock.Now().UnixMilli()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e.N = len(r.events) + 1
 	e.Step = r.step
-	e.AtMS = at - r.start
+	// The time is taken under the lock, so that it never runs backwards along the numbers.
+	e.AtMS = r.clock.Now().UnixMilli() - r.start
 	r.events = append(r.events, e)
 }
 

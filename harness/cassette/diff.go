@@ -285,3 +285,14 @@ func whole(t *tree) string {
 		return utf8.RuneError
 	}, s)
 }
+
+// ClassOf returns the class of a request that has no counterpart at all: to a model it goes on with a conversation that was not recorded.
+func ClassOf(got Request) Class {
+	switch {
+	case got.Method == Method:
+		return ClassToolArguments
+	case shapeOf(got.URL) != nil:
+		return ClassHistory
+	}
+	return ClassOther
+}

@@ -52,7 +52,7 @@ func TestKillWhileSaving(t *testing.T) {
 		want[string(data)] = true
 	}
 	seen := map[string]bool{}
-	for round := range 20 {
+	for round := range 10 {
 		child := exec.CommandContext(t.Context(), os.Args[0])
 		child.Env = append(os.Environ(), savePath+"="+path)
 		out, err := child.StdoutPipe()
@@ -61,7 +61,7 @@ func TestKillWhileSaving(t *testing.T) {
 		line, err := bufio.NewReader(out).ReadString('\n')
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(line).To(Equal("saved\n"))
-		time.Sleep(time.Duration(round) * 731 * time.Microsecond) // another moment of a save each time
+		time.Sleep(time.Duration(round) * 1461 * time.Microsecond) // another moment of a save each time
 		g.Expect(child.Process.Kill()).To(Succeed())
 		_ = child.Wait()
 		data, err := os.ReadFile(path)

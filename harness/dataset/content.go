@@ -92,7 +92,9 @@ func (d *Dataset) content(it *Item, base, own *layer, s scope, m *media, p *stri
 			}
 		})
 	}
-	checkInput(n, at)
+	if p.Len() == found {
+		checkInput(n, at)
+	}
 	if p.Len() != found {
 		return nil
 	}

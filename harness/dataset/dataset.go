@@ -77,6 +77,7 @@ type Dataset struct {
 	Hash  string
 
 	options  Options
+	unsure   bool // a provider is wrong, so that a name may well be right
 	defaults layer
 	items    items
 	folders  map[string]string // what is wrong with the workspaces seen so far
@@ -176,7 +177,9 @@ func (d *Dataset) decode(root strict.Node, list *strict.List, p *strict.Problems
 	var keys fileKeys
 	strict.Decode(root, &keys, p)
 	d.Description, d.AllowLeftover = keys.Description, keys.Replay.AllowLeftover
-	if v := keys.Version; !v.IsZero() && v.Text() != "1" {
+	if v := keys.Version; !v.IsZero() && v.Kind() != strict.Int {
+		p.Key("version").WrongType(v, "a whole number")
+	} else if !v.IsZero() && v.Text() != "1" {
 		p.Key("version").Add(v.Pos(), "write version: 1", "this version of the program reads version 1")
 	}
 	if !keys.Name.IsZero() {

@@ -76,6 +76,8 @@ func (d *Dataset) providers(n strict.Node, p *strict.Problems) {
 	if n.Len() == 0 {
 		p.Add(n.Pos(), "add one, or leave the key out and use --provider", "the list of providers is empty")
 	}
+	before := p.Len()
+	defer func() { d.unsure = p.Len() != before }()
 	folders := map[string]Provider{}
 	for i, entry := range n.Items() {
 		at := p.At(i)
@@ -155,7 +157,7 @@ func (d *Dataset) checkVendor(n strict.Node, vendor string, p *strict.Problems) 
 
 // checkProvider adds a problem where a node names a provider that the dataset does not have. Without providers of its own any may come from the command line.
 func (d *Dataset) checkProvider(n strict.Node, p *strict.Problems) {
-	if n.Kind() != strict.String || len(d.Providers) == 0 {
+	if n.Kind() != strict.String || len(d.Providers) == 0 || d.unsure {
 		return
 	}
 	ids := make([]string, len(d.Providers))

@@ -74,24 +74,28 @@ func (d *Dataset) itemFiles(n strict.Node, p *strict.Problems) []string {
 			return nil
 		}
 	}
-	for _, file := range files {
-		switch ext := strings.ToLower(filepath.Ext(file)); ext {
-		case ".yaml", ".yml", ".json", ".jsonl":
-			if info, err := os.Stat(file); err != nil {
-				p.AddError(failure.WithHint(unreadable(n.Pos(), "items file "+d.show(file), err), "the path is relative to the file that names it"))
-			} else if !info.Mode().IsRegular() {
-				p.Add(n.Pos(), "", "%s is no file", d.show(file))
-			}
-		case ".csv":
-			p.Add(n.Pos(), "convert it to .jsonl", "items from .csv files are not read by this version")
-		default:
-			p.Add(n.Pos(), "write a .yaml, .json or .jsonl file", "items file %s has an unknown extension", d.show(file))
+	return slices.DeleteFunc(files, func(file string) bool { return !d.isItemFile(file, n, p) })
+}
+
+// isItemFile adds a problem where a file cannot hold items.
+func (d *Dataset) isItemFile(file string, n strict.Node, p *strict.Problems) bool {
+	found := p.Len()
+	switch strings.ToLower(filepath.Ext(file)) {
+	case ".yaml", ".yml", ".json", ".jsonl":
+		if info, err := os.Stat(file); err != nil {
+			p.AddError(failure.WithHint(unreadable(n.Pos(), "items file "+d.show(file), err), "the path is relative to the file that names it"))
+		} else if !info.Mode().IsRegular() {
+			p.Add(n.Pos(), "", "%s is no file", d.show(file))
 		}
-		if filepath.Join(d.Root, filepath.FromSlash(d.File)) == file {
-			p.Add(n.Pos(), "", "the dataset names itself as its items")
-		}
+	case ".csv":
+		p.Add(n.Pos(), "convert it to .jsonl", "items from .csv files are not read by this version")
+	default:
+		p.Add(n.Pos(), "write a .yaml, .json or .jsonl file", "items file %s has an unknown extension", d.show(file))
 	}
-	return files
+	if filepath.Join(d.Root, filepath.FromSlash(d.File)) == file {
+		p.Add(n.Pos(), "name another file, or write the items as a list", "the dataset names itself as its items")
+	}
+	return p.Len() == found
 }
 
 // globIn matches a pattern of slashes and names below a folder, whose own name is no pattern. The result is sorted.

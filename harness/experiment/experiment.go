@@ -36,7 +36,10 @@ type Column struct {
 }
 
 // Tools builds the tools of one item. The workspace is made when a tool first asks for it.
-type Tools func(workspace func() (*guard.Workspace, error)) []tool.Tool
+type Tools func(workspace Workspace) []tool.Tool
+
+// Workspace gives the folder that the tools of one item see, and makes it when it is first asked for.
+type Workspace = func() (*guard.Workspace, error)
 
 // Options are what a run needs.
 type Options struct {

@@ -3,22 +3,20 @@ package experiment
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/ident"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
-	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/core/trace"
@@ -41,8 +39,8 @@ type finishedItem struct {
 	warnings []trace.Warning
 }
 
-// item runs one job.
-func (r *runner) item(ctx context.Context, j job) finishedItem {
+// one runs one job.
+func (r *runner) one(ctx context.Context, j job) finishedItem {
 	column := &r.opts.Columns[j.column]
 	line := r.line(j.item, column, j.repeat)
 	if reason := skipped(j.item, column); reason != "" {
@@ -53,11 +51,10 @@ func (r *runner) item(ctx context.Context, j job) finishedItem {
 	}
 	run, err := r.prepare(j, column)
 	if err != nil {
-		line.Cassette = run.cassette()
-		decide(&line, Outcome{Err: err}, replay.StaleCause(err), eval.Pass)
-		if line.Status == eval.Stale {
-			line.Error = nil
-		}
+		run.explain(err)
+		line.Cassette = run.cassette
+		decide(&line, Outcome{Err: err}, string(replay.CauseOf(err)), eval.Pass)
+		run.redactLine(&line)
 		return finishedItem{line: line, trace: run.encode(line, trace.Trace{})}
 	}
 	out := run.run(ctx)
@@ -81,53 +78,74 @@ type itemRun struct {
 	column  *Column
 	session *replay.Session
 	rules   *cassette.Rules
-	file    string // of the cassette, relative to the root
 	space   *space
 	hidden  conversation.Hidden
-	outcome replay.Outcome
+	// cassette is what the line says of the recording; nil in live mode.
+	cassette *eval.CassetteInfo
 }
 
 // prepare opens the cassette of a job. The run is usable for its names also where that fails.
 func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	run := &itemRun{runner: r, job: j, column: column, hidden: hiddenValues(j.item), space: r.spaces.space(j.item.Workspace)}
-	name := dataset.FileName(j.item.ID)
-	if j.repeat > 1 {
-		name += "@" + strconv.Itoa(j.repeat)
+	path := filepath.Join(r.opts.Cassettes, r.opts.Dataset.Name, filepath.FromSlash(cassetteFile(j.item.ID, column.Provider.ID, j.repeat)))
+	file := r.show(path)
+	if r.opts.Mode != replay.Live {
+		run.cassette = &eval.CassetteInfo{File: file, State: eval.CassetteMissing, Drift: []eval.Drift{}}
 	}
-	path := filepath.Join(r.opts.Cassettes, r.opts.Dataset.Name, dataset.FolderName(column.Provider.ID), name+".yaml")
-	run.file = path
-	if rel, err := filepath.Rel(r.opts.Dataset.Root, path); err == nil && !strings.HasPrefix(rel, "..") {
-		run.file = filepath.ToSlash(rel)
-	}
+	redacted := redactions(run.hidden)
 	var err error
-	if run.rules, err = cassette.NewRules(redactions(run.hidden)); err != nil {
+	if run.rules, err = cassette.NewRules(redacted); err != nil {
 		return run, err
 	}
-	hashes := map[string]string{"agent": r.head.Providers[j.column].AgentHash, "prompt": r.head.Providers[j.column].PromptHash, "tools": r.head.Providers[j.column].ToolsHash, "workspace": ""}
+	info := &r.head.Providers[j.column]
+	hashes := map[string]string{"agent": info.AgentHash, "prompt": info.PromptHash, "tools": info.ToolsHash, "workspace": ""}
 	if j.item.Workspace != "" {
 		if hashes["workspace"], err = r.spaces.hash(j.item.Workspace); err != nil {
 			return run, err
 		}
 	}
-	config := replay.Config{
-		Mode:    r.opts.Mode,
-		Path:    path,
-		Display: run.file,
+	mode := r.opts.Mode
+	run.session, err = replay.Open(replay.Config{
+		Mode: mode, Path: path, Display: file,
 		Expect: cassette.Header{
 			Dataset: r.opts.Dataset.Name, Item: j.item.ID, Repeat: j.repeat, Provider: column.Provider.ID,
-			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: int64(r.opts.Seed), Hashes: hashes,
+			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,
 		},
-		Rules:         run.rules,
-		Secrets:       r.opts.Secrets,
+		Redactions:    redacted,
+		Secrets:       &r.detector,
 		AllowLeftover: r.opts.AllowLeftover || r.opts.Dataset.AllowLeftover,
 		RecordCommand: r.opts.RecordCommand(j.item.ID, column.Provider.ID),
 		RecordedAt:    r.opts.RecordedAt,
 		Reproducible:  !r.opts.RecordedAt.IsZero(),
-		Quarantine:    r.opts.Quarantine,
-		Wall:          r.opts.Clock,
-	}
-	run.session, err = replay.Open(config)
+		Quarantine:    filepath.Join(r.opts.Quarantine, r.opts.Dataset.Name, filepath.FromSlash(cassetteFile(j.item.ID, column.Provider.ID, j.repeat))),
+		Clock:         r.opts.Clock,
+	})
 	return run, err
+}
+
+// show gives a path relative to the project's root, with slashes, where it lies below it, and else its last three parts: no line holds an absolute path.
+func (r *runner) show(path string) string {
+	if rel, err := filepath.Rel(r.opts.Dataset.Root, path); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	return strings.Join(parts[max(0, len(parts)-3):], "/")
+}
+
+// explain writes into the line's cassette why the recording does not fit.
+func (r *itemRun) explain(err error) {
+	if r.cassette == nil {
+		return
+	}
+	switch replay.CauseOf(err) {
+	case replay.Missing, "":
+		return
+	}
+	r.cassette.State = eval.CassetteStale
+	var miss *replay.Miss
+	if errors.As(err, &miss) {
+		r.cassette.Drift = []eval.Drift{{Class: string(miss.Class), Request: miss.Request, Path: miss.Path, Old: miss.Old, New: miss.New, Action: "fail"}}
+	}
 }
 
 // redactions are the hidden values that are long enough to be told from ordinary text; the placeholder bears the name.
@@ -151,17 +169,6 @@ func stringOf(value conversation.JSON) (string, bool) {
 		return "", false
 	}
 	return n.Text(), true
-}
-
-func (r *itemRun) cassette() *eval.CassetteInfo {
-	if r.opts.Mode == replay.Live {
-		return nil
-	}
-	info := &eval.CassetteInfo{File: r.file, State: r.outcome.State, Drift: r.outcome.Drift, LeftOver: r.outcome.LeftOver}
-	if info.State == "" {
-		info.State = eval.CassetteMissing
-	}
-	return info
 }
 
 // run runs the target within the item's timeout.
@@ -192,7 +199,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	}
 	out := target.Run(limited, Case{
 		Input: input, Clock: r.session.Clock(), IDs: r.ids(), Tools: tools, Settings: r.column.Settings,
-		Transport: transport.Retry(transport.RetryConfig{Clock: r.pauses(), Random: r.random()}, r.session.RoundTripper(r.column.Live)),
+		Transport: transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(r.column.Live)),
 	})
 	if cause := context.Cause(limited); out.Err != nil && cause != nil {
 		out.Err = cause
@@ -214,44 +221,28 @@ func (r *itemRun) random() func() float64 {
 	return source.Float64
 }
 
-// pauses is the clock that retries wait on: in a replay the session's own, which takes no time; otherwise real time passes and the session's clock follows.
-func (r *itemRun) pauses() clock.Clock {
-	if r.opts.Mode == replay.Replay {
-		return r.session.Clock()
-	}
-	return bothClocks{r.session.Clock(), r.opts.Clock}
-}
-
-type bothClocks struct {
-	*clock.Virtual
-	wall clock.Clock
-}
-
-// Sleep waits on the wall clock and moves the virtual one on by the same time.
-func (b bothClocks) Sleep(ctx context.Context, d time.Duration) error {
-	if err := b.wall.Sleep(ctx, d); err != nil {
-		return err
-	}
-	return b.Virtual.Sleep(ctx, d)
-}
-
 // judge closes the cassette and says what the run was worth.
 func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) finishedItem {
 	interrupted := ctx.Err() != nil && out.Err != nil
-	var closeErr error
-	r.outcome, closeErr = r.session.Close(out.Err == nil)
-	stale := r.outcome.Stale
-	if stale == "" && out.Err == nil && closeErr != nil {
-		stale = replay.StaleCause(closeErr)
-		if stale == "" {
-			out.Err = closeErr
+	closed, err := r.session.Close(out.Err == nil)
+	stale := string(replay.CauseOf(err))
+	switch {
+	case stale != "":
+		r.explain(err)
+		if r.cassette != nil {
+			r.cassette.LeftOver = len(closed.LeftOver)
 		}
+	case err != nil && out.Err == nil:
+		out.Err = err
+	}
+	if r.cassette != nil && stale == "" && closed.State != "" {
+		r.cassette.State = eval.CassetteState(closed.State)
 	}
 	if err := r.space.close(); err != nil && out.Err == nil {
 		out.Err = err
 	}
 	response := out.Response
-	line.Cassette = r.cassette()
+	line.Cassette = r.cassette
 	line.Stop = &response.Stop
 	line.Turns, line.Steps, line.ToolCalls, line.Retries = 1, response.Steps, response.ToolCalls, response.Retries
 	line.Usage = eval.Usage{InputTokens: response.Usage.InputTokens, CachedInputTokens: response.Usage.CacheReadTokens, OutputTokens: response.Usage.OutputTokens, ReasoningTokens: response.Usage.ReasoningTokens}
@@ -269,7 +260,9 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 		}
 	}
 	var problems strict.Problems
-	line.Invariants = invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems).Evaluate(out.Trace)
+	invariants := invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems)
+	invariants.Secrets = r.detector
+	line.Invariants = invariants.Evaluate(out.Trace)
 
 	verdict := eval.Pass
 	if stale == "" && out.Err == nil {
@@ -323,8 +316,7 @@ func (r *itemRun) redact(text string) string {
 		return text
 	}
 	_, text, _ = r.rules.Seal(http.StatusOK, nil, text)
-	detector := secret.Detector{Values: r.opts.Secrets}
-	return strings.ToValidUTF8(detector.Redact(text), "\uFFFD")
+	return strings.ToValidUTF8(r.detector.Redact(text), "\uFFFD")
 }
 
 func (r *itemRun) redactLine(line *eval.Result) {

@@ -26,13 +26,14 @@ type Experiment struct {
 	opts  Options
 	specs []tool.Spec // of all tools there are
 	// head is what the run's folder says of the whole run.
-	head  results.Head
-	items int // selected
+	head   results.Head
+	items  int // selected
+	owners owners
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
 func New(opts Options) (*Experiment, error) {
-	e := &Experiment{opts: opts}
+	e := &Experiment{opts: opts, owners: owners{}}
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
@@ -58,6 +59,7 @@ func New(opts Options) (*Experiment, error) {
 			ids = append(ids, item.ID)
 		}
 		e.checkItem(item, p)
+		e.own(item)
 		delete(unseen, item.ID)
 		if !e.selected(item) {
 			return
@@ -81,6 +83,15 @@ func New(opts Options) (*Experiment, error) {
 	}
 	e.fillHead(lines)
 	return e, nil
+}
+
+// own notes the cassettes of an item: those of every provider that the dataset or the command line names.
+func (e *Experiment) own(item *dataset.Item) {
+	repeats := max(item.Repeat, e.opts.Repeat)
+	e.owners.add(item, e.opts.Dataset.Providers, repeats)
+	for _, c := range e.opts.Columns {
+		e.owners.add(item, []dataset.Provider{c.Provider}, repeats)
+	}
 }
 
 func keys(m map[string]bool) []string {
@@ -305,7 +316,7 @@ func (e *Experiment) fillHead(lines int) {
 	e.head = results.Head{
 		Dataset:  results.Dataset{Name: d.Name, File: d.File, Hash: d.Hash, Items: d.Count},
 		Selected: results.Selected{Items: e.items, Repeat: max(e.opts.Repeat, 1), Filter: e.filter()},
-		Mode:     e.opts.Mode.String(),
+		Mode:     string(e.opts.Mode),
 		Tools:    "replay",
 		Lines:    lines,
 		Traces:   e.opts.Traces,

@@ -9,8 +9,8 @@ import (
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/harness/dataset"
-	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 )
@@ -25,29 +25,44 @@ type job struct {
 // Run runs what finished does not hold yet, writes it into the journal of dir, and folds the journal. When ctx ends, items under way are cut off, the rest is not started, and what is finished is folded all the same; the lines that are missing become not_run.
 //
 // The error is one of writing or of the harness itself. What the items did stands in the summary.
-func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journal, finished *results.Done, gates []gate.Gate) (*results.Summary, error) {
+func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journal, finished *results.Finished, judge func(*results.Summary, results.Tally)) (*results.Summary, error) {
 	r := newRunner(e, journal, finished)
 	runErr := r.run(ctx)
 	if err := errors.Join(runErr, journal.Close(), r.close()); err != nil {
+		return nil, err
+	}
+	orphans, err := e.orphans()
+	if err != nil {
 		return nil, err
 	}
 	plan := results.Plan{
 		Head:     e.head,
 		Each:     e.each(),
 		Dropped:  r.dropped,
+		Orphaned: orphans,
 		SpentNow: r.spent,
 		Warnings: r.warnings.list(),
-		Judge:    func(s *results.Summary, t results.Tally) { gate.Judge(s, t, gates) },
+		Judge:    judge,
 	}
 	return results.Fold(dir, plan)
+}
+
+// orphans counts cassettes without an owner, where the run reads cassettes at all.
+func (e *Experiment) orphans() (int, error) {
+	if e.opts.Mode == replay.Live {
+		return 0, nil
+	}
+	list, err := e.Orphans()
+	return len(list), err
 }
 
 type runner struct {
 	*Experiment
 	journal  *results.Journal
-	finished *results.Done
+	finished *results.Finished
 
-	spaces workspaces
+	spaces   workspaces
+	detector secret.Detector
 
 	mu       sync.Mutex // guards what follows
 	progress Progress
@@ -56,8 +71,8 @@ type runner struct {
 	drops    map[int][]string
 }
 
-func newRunner(e *Experiment, journal *results.Journal, finished *results.Done) *runner {
-	r := &runner{Experiment: e, journal: journal, finished: finished, spaces: workspaces{temp: e.opts.Temp, root: e.opts.Dataset.Root}}
+func newRunner(e *Experiment, journal *results.Journal, finished *results.Finished) *runner {
+	r := &runner{Experiment: e, journal: journal, finished: finished, spaces: workspaces{temp: e.opts.Temp, root: e.opts.Dataset.Root}, detector: secret.Detector{Values: e.opts.Secrets}}
 	r.progress = Progress{Total: e.head.Lines, Counts: map[eval.Status]int{}}
 	r.progress.Done = finished.Len()
 	return r
@@ -153,7 +168,7 @@ func (r *runner) do(ctx context.Context, j job) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	done := r.item(ctx, j)
+	done := r.one(ctx, j)
 	if ctx.Err() != nil && done.line.Status == eval.Error {
 		return nil
 	}

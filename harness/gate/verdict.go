@@ -1,7 +1,6 @@
 package gate
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -98,7 +97,7 @@ func interrupted(s *results.Summary, t results.Tally, in Input) []results.Reason
 	}
 	r := reason(failure.Interrupted, results.KindInterrupted, fmt.Sprintf("%d of %s not run", items, count(s.Selected.Items, "item")))
 	r.Items = &items
-	return []results.Reason{hinted(r, "echoeval run --resume "+s.Dataset.Name)}
+	return []results.Reason{hinted(r, results.Command("echoeval", "run", "--resume", s.Dataset.Name))}
 }
 
 // kinds of the errors that a run reports.
@@ -142,7 +141,7 @@ func harness(s *results.Summary, t results.Tally) []results.Reason {
 			break
 		}
 	}
-	return []results.Reason{hinted(reason(failure.Internal, results.KindHarness, text), "echoeval show "+s.Dataset.Name)}
+	return []results.Reason{hinted(reason(failure.Internal, results.KindHarness, text), results.Command("echoeval", "show", s.Dataset.Name))}
 }
 
 func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
@@ -157,9 +156,9 @@ func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
 		switch {
 		case record != "":
 		case c.Items == 1:
-			record = "echoeval record " + s.Dataset.File + " --item " + c.First.Item
+			record = results.Command("echoeval", "record", s.Dataset.File, "--item", c.First.Item)
 		default:
-			record = "echoeval record " + s.Dataset.File + " --stale"
+			record = results.Command("echoeval", "record", s.Dataset.File, "--stale")
 		}
 		out = append(out, hinted(r, record))
 	}
@@ -212,7 +211,7 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 			r.Code, r.Kind, r.Items = failure.Unavailable, results.KindUnavailable, &column.Unavailable
 			r.Text = fmt.Sprintf("%s could not be judged%s: error_rate %s", count(column.Unavailable, "item"), why(t), r.Text)
 		}
-		out = append(out, hinted(r, "echoeval show "+s.Dataset.Name))
+		out = append(out, hinted(r, results.Command("echoeval", "show", s.Dataset.Name)))
 	}
 	return out
 }
@@ -309,12 +308,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Err returns an error with the verdict's code, or nil for code 0. Its text is the verdict's.
-func Err(v results.Verdict) error {
-	if v.Code == failure.OK {
-		return nil
-	}
-	return failure.WithCode(errors.New(v.Text), v.Code)
 }

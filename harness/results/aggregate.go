@@ -383,14 +383,14 @@ func (a *aggregate) warn(s *Summary) {
 		s.Warnings = append(s.Warnings, w)
 	}
 	if n := a.served.Count; n > 0 {
-		add("served-across-drift", "echoeval cassette verify "+s.Dataset.File, "%s served across drift: these answers were given to other requests", plural(n, "item"))
+		add("served-across-drift", Command("echoeval", "cassette", "verify", s.Dataset.File), "%s served across drift: these answers were given to other requests", plural(n, "item"))
 	}
 	if n := s.Cassettes.Orphaned; n > 0 {
 		verb := "belong"
 		if n == 1 {
 			verb = "belongs"
 		}
-		add("orphaned-cassettes", "echoeval cassette prune "+s.Dataset.File, "%s %s to no item", plural(n, "cassette"), verb)
+		add("orphaned-cassettes", Command("echoeval", "cassette", "prune", s.Dataset.File), "%s %s to no item", plural(n, "cassette"), verb)
 	}
 	for _, p := range s.Providers {
 		if p.Unpriced > 0 {

@@ -88,7 +88,7 @@ func (r *Run) summarise() error {
 	}
 	finished, all := len(r.journal.entries), r.Manifest.Plan.Lines
 	text := fmt.Sprintf("%d of %d lines finished; the run was killed or still goes on", finished, all)
-	hint := "echoeval run --resume " + r.Manifest.ID
+	hint := Command("echoeval", "run", "--resume", r.Manifest.ID)
 	r.Summary.Verdict = Verdict{
 		Code:    failure.Interrupted,
 		Text:    "incomplete: " + text,

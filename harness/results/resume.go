@@ -15,16 +15,16 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 )
 
-// Done tells which lines of a run have their verdict already. It holds eight bytes a line.
-type Done struct {
+// Finished tells which lines of a run have their verdict already. It holds eight bytes a line.
+type Finished struct {
 	keys []uint64
 }
 
 // Len is how many lines have their verdict.
-func (d *Done) Len() int { return len(d.keys) }
+func (d *Finished) Len() int { return len(d.keys) }
 
 // Has reports whether the line of that index and repeat, counted from 1, and column, counted from 0, has its verdict.
-func (d *Done) Has(index, column, repeat int) bool {
+func (d *Finished) Has(index, column, repeat int) bool {
 	_, ok := slices.BinarySearch(d.keys, key(index, column, repeat))
 	return ok
 }
@@ -32,7 +32,7 @@ func (d *Done) Has(index, column, repeat int) bool {
 // Resume opens the journal of an earlier run in dir to go on with it, and tells what need not be run again: every line but those with status error or not_run.
 //
 // A journal that was cut off loses the line that was being written. A run that was folded gets a journal again, with all that its results and traces hold; the folded files stay until the next [Fold] and count no more.
-func Resume(dir string, c clock.Clock) (*Journal, *Done, error) {
+func Resume(dir string, c clock.Clock) (*Journal, *Finished, error) {
 	path := filepath.Join(dir, JournalFile)
 	present, err := exists(path)
 	if err != nil {
@@ -47,7 +47,7 @@ func Resume(dir string, c clock.Clock) (*Journal, *Done, error) {
 	if err != nil {
 		return nil, nil, failure.WithCode(fmt.Errorf("resuming the run: %w", err), failure.Internal)
 	}
-	done := &Done{keys: make([]uint64, 0, len(journal.entries))}
+	done := &Finished{keys: make([]uint64, 0, len(journal.entries))}
 	for e, line := range journal.lines() {
 		var result struct {
 			Status eval.Status `json:"status"`

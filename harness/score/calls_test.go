@@ -34,7 +34,7 @@ func points(ctx SpecContext, mode string, expected, made []string) float64 {
 var _ = Describe("tool_calls", func() {
 	DescribeTable("scores what pairs and prints an edit script", func(ctx SpecContext, yaml string, made []string, want float64, reason string) {
 		c := check(yaml)
-		r := c.Result(ctx, calling(made...))
+		r := c.Run(ctx, calling(made...))
 		Expect(float64(deref(r.Score))).To(BeNumerically("~", want, 1e-6), r.Reason)
 		Expect(r.Reason).To(Equal(reason))
 		Expect(r.Status == eval.CheckPass).To(Equal(want == 1))
@@ -78,9 +78,9 @@ var _ = Describe("tool_calls", func() {
 
 	It("is unjudged where no reply was seen", func(ctx SpecContext) {
 		c := toolCalls("superset", "{name: book}")
-		Expect(c.Result(ctx, score.Case{}).Status).To(Equal(eval.CheckUnjudged))
+		Expect(c.Run(ctx, score.Case{}).Status).To(Equal(eval.CheckUnjudged))
 		n := check("no_tool_calls")
-		Expect(n.Result(ctx, score.Case{}).Status).To(Equal(eval.CheckUnjudged))
+		Expect(n.Run(ctx, score.Case{}).Status).To(Equal(eval.CheckUnjudged))
 	})
 
 	It("keeps to 500 characters", func(ctx SpecContext) {
@@ -89,7 +89,7 @@ var _ = Describe("tool_calls", func() {
 		for i := range made {
 			made[i] = fmt.Sprintf(`search{"q":%q}`, strings.Repeat("é", 300))
 		}
-		r := c.Result(ctx, calling(made...))
+		r := c.Run(ctx, calling(made...))
 		for _, s := range []string{deref(r.Actual), r.Reason} {
 			Expect([]rune(s)).To(HaveLen(500))
 		}
@@ -102,12 +102,12 @@ var _ = Describe("tool_calls", func() {
 		in = calling()
 		in.Trace.Events = append([]trace.Event{given}, in.Trace.Events...)
 		c := check("no_tool_calls")
-		Expect(c.Result(ctx, in).Status).To(Equal(eval.CheckPass))
+		Expect(c.Run(ctx, in).Status).To(Equal(eval.CheckPass))
 	})
 
 	DescribeTable("no_tool_calls", func(ctx SpecContext, yaml string, made []string, want eval.CheckStatus, reason string) {
 		c := check(yaml)
-		r := c.Result(ctx, calling(made...))
+		r := c.Run(ctx, calling(made...))
 		Expect(r.Status).To(Equal(want))
 		Expect(r.Reason).To(ContainSubstring(reason))
 	},
@@ -229,7 +229,7 @@ var _ = Describe("the properties of tool_calls", func() {
 			expected, made := w.calls(2), w.calls(2)
 			for _, mode := range modes {
 				c := toolCalls(mode, expect(expected)...)
-				r := c.Result(ctx, calling(made...))
+				r := c.Run(ctx, calling(made...))
 				if r.Status == eval.CheckPass {
 					passed++
 				}

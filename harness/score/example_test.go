@@ -24,7 +24,7 @@ func ExampleCompile() {
 	}
 	var results []eval.CheckResult
 	for _, c := range checks {
-		results = append(results, c.Result(context.Background(), score.Case{Output: "Please call your doctor."}))
+		results = append(results, c.Run(context.Background(), score.Case{Output: "Please call your doctor."}))
 	}
 	_, verdict := score.Total(results, nil)
 	fmt.Println(verdict, "-", results[0].Name, results[0].Reason)

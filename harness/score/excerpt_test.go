@@ -68,7 +68,7 @@ var _ = Describe("a graded kind", func() {
 		var p strict.Problems
 		checks := compile([]Spec{{Kind: "similar", Not: not, Threshold: threshold}}, Env{}, table, &p)
 		Expect(p.Err()).NotTo(HaveOccurred())
-		r := checks[0].Result(ctx, Case{})
+		r := checks[0].Run(ctx, Case{})
 		Expect(r.Status).To(Equal(want))
 		Expect(float64(*r.Score)).To(Equal(score))
 	},
@@ -80,6 +80,6 @@ var _ = Describe("a graded kind", func() {
 
 	It("that crashes could not judge", func(ctx SpecContext) {
 		c := Check{judge: func(context.Context, *Case) (Verdict, error) { panic("oh") }}
-		Expect(c.Result(ctx, Case{}).Status).To(Equal(eval.CheckUnjudged))
+		Expect(c.Run(ctx, Case{}).Status).To(Equal(eval.CheckUnjudged))
 	})
 })

@@ -26,9 +26,9 @@ func FuzzOutput(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, c := range checks {
-			plain := c.Result(context.Background(), score.Case{Output: s})
+			plain := c.Run(context.Background(), score.Case{Output: s})
 			c.Not = true
-			negated := c.Result(context.Background(), score.Case{Output: s})
+			negated := c.Run(context.Background(), score.Case{Output: s})
 			if plain.Status == eval.CheckUnjudged || negated.Status == eval.CheckUnjudged || plain.Status == eval.CheckPass && negated.Status == eval.CheckPass {
 				t.Fatalf("%s: %s (%s), negated %s (%s)", c.Kind, plain.Status, plain.Reason, negated.Status, negated.Reason)
 			}
@@ -89,7 +89,7 @@ func BenchmarkResult(b *testing.B) {
 		b.Run(c.Kind+fmt.Sprint(len(yaml)), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Result(context.Background(), in)
+				c.Run(context.Background(), in)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func BenchmarkResult(b *testing.B) {
 		in := calling(many...)
 		b.Run(mode+"60x60", func(b *testing.B) {
 			for b.Loop() {
-				c.Result(context.Background(), in)
+				c.Run(context.Background(), in)
 			}
 		})
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/theory/jsonpath"
 	"github.com/theory/jsonpath/spec"
 
@@ -134,90 +132,6 @@ func compileJSONSchema(args strict.Node, a at) judge {
 		v.Score, v.Reason = 1, "satisfies the schema"
 		return v, nil
 	}
-}
-
-// drafts are the values of $schema that can be judged by.
-var drafts = []string{"", "https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#"}
-
-// resolve compiles a schema, references within it included; references elsewhere are refused.
-func resolve(n strict.Node, a at) *jsonschema.Resolved {
-	if n.Len() == 0 {
-		a.bad(n, "state what the answer must be, or use json", "an empty schema accepts everything")
-		return nil
-	}
-	before := a.Len()
-	keywords(n, a)
-	if draft := n.Get("$schema"); draft.Kind() == strict.String && !slices.Contains(drafts, draft.Text()) {
-		a.key("$schema").bad(draft, "drafts 2020-12 and 07 are known", "unknown draft %q", draft.Text())
-	}
-	if a.Len() > before {
-		return nil
-	}
-	var schema jsonschema.Schema
-	err := schema.UnmarshalJSON([]byte(n.JSON()))
-	var resolved *jsonschema.Resolved
-	if err == nil {
-		resolved, err = schema.Resolve(nil)
-	}
-	if err != nil {
-		a.bad(n, "references must lie within the schema", "bad schema: %s", err)
-	}
-	return resolved
-}
-
-// The keywords of JSON Schema 2020-12 and draft 07 by what stands under them.
-var (
-	plainKeywords = []string{
-		"$id", "$schema", "$ref", "$comment", "$anchor", "$dynamicAnchor", "$dynamicRef", "$vocabulary", "title", "description", "default", "deprecated", "readOnly", "writeOnly", "examples",
-		"type", "enum", "const", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format",
-		"minItems", "maxItems", "uniqueItems", "minContains", "maxContains", "minProperties", "maxProperties", "required", "dependentRequired", "contentEncoding", "contentMediaType",
-	}
-	schemaKeywords = []string{"items", "prefixItems", "additionalItems", "contains", "unevaluatedItems", "additionalProperties", "propertyNames", "unevaluatedProperties", "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "contentSchema"}
-	namedKeywords  = []string{"$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"}
-	allKeywords    = slices.Concat(plainKeywords, schemaKeywords, namedKeywords)
-)
-
-// keywords refuses keywords that JSON Schema does not have: it would ignore them, and a schema with a slip would accept too much.
-func keywords(n strict.Node, a at) {
-	for key, value := range n.Fields() {
-		under := a.key(key.Name)
-		switch {
-		case slices.Contains(schemaKeywords, key.Name):
-			keywords(value, under)
-			for i, item := range value.Items() {
-				keywords(item, under.index(i))
-			}
-		case slices.Contains(namedKeywords, key.Name):
-			for name, schema := range value.Fields() {
-				keywords(schema, under.key(name.Name))
-			}
-		case key.Name == "type":
-			types(value, under)
-			for i, item := range value.Items() {
-				types(item, under.index(i))
-			}
-		case strings.HasPrefix(key.Name, "x-"), slices.Contains(plainKeywords, key.Name):
-		default:
-			a.Add(key.Pos(), suggestion(key.Name), "JSON Schema has no keyword %q", key.Name)
-		}
-	}
-}
-
-// schemaTypes are the values of the keyword type.
-var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
-
-// types refuses a type that no value has.
-func types(n strict.Node, a at) {
-	if n.Kind() == strict.String && !slices.Contains(schemaTypes, n.Text()) {
-		a.bad(n, strict.Suggest(n.Text(), schemaTypes), "no type %q", n.Text())
-	}
-}
-
-func suggestion(keyword string) string {
-	if near, ok := strict.Nearest(keyword, allKeywords); ok {
-		return "did you mean \"" + near + "\"?"
-	}
-	return "drop it, or begin it with x- if it is an annotation"
 }
 
 // pathTests are the tests of json_path on the selected values.

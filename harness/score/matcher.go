@@ -113,9 +113,9 @@ func (m object) extra(n strict.Node) []string {
 	return keys
 }
 
-// pointer escapes a key for a JSON pointer (RFC 6901).
+// pointer shortens and escapes a key for a JSON pointer (RFC 6901) that people read.
 func pointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(excerpt(key, 0, 40))
+	return escapePointer(excerpt(key, 0, 40))
 }
 
 // share counts how many of the things that a matcher asks of the arguments hold: one for each key at the top, one in all for everything else.

@@ -232,7 +232,7 @@ func Numbers(text string) []Number {
 			rest, end = text[end:stop], stop
 		}
 		if stop := exponent(text, end); stop > end {
-			rest, end = rest+strings.TrimPrefix(text[end:stop], "+"), stop
+			rest, end = rest+text[end:stop], stop
 		}
 		if i = end; unicode.IsLetter(before) || unicode.IsDigit(before) || before == '_' {
 			continue

@@ -37,7 +37,7 @@ var _ = DescribeTable("Numbers", func(text, want string) {
 	Entry(nil, "0,123", "0 123"),
 	Entry(nil, "1234,567", "1234 567"),
 	Entry(nil, "1,234,56", "1234 56"),
-	Entry(nil, "1e3 2E-2 3e+4 4e", "1e3 2E-2 3e4 4"),
+	Entry(nil, "1e3 2E-2 3e+4 4e", "1e3 2E-2 3e+4 4"),
 	Entry(nil, "3-5", "3 5"),
 	Entry(nil, "(3)-5", "3 5"),
 	Entry(nil, "2024-01-31 12:30", "2024 1 31 12 30"),

@@ -1,13 +1,13 @@
 // Package score judges what an agent said and did: text, structure, tool calls, time and cost.
 //
-// [Compile] turns the checks of an item into [Check] values and finds every mistake in their arguments before anything runs. [Check.Result] judges one case; [Total] makes the item's score and verdict of the results.
+// [Compile] turns the checks of an item into [Check] values and finds every mistake in their arguments before anything runs. [Check.Run] judges one case; [Total] makes the item's score and verdict of the results.
 //
 //	checks := score.Compile(specs, score.Env{Tools: names}, &problems)
 //	if err := problems.Err(); err != nil {
 //		return err
 //	}
 //	for _, check := range checks {
-//		results = append(results, check.Result(ctx, c))
+//		results = append(results, check.Run(ctx, c))
 //	}
 //	total, verdict := score.Total(results, item.Threshold)
 //
@@ -230,8 +230,8 @@ func (c *Check) Score(ctx context.Context, in Case) (v Verdict, err error) {
 	return v, nil
 }
 
-// Result judges a case and gives the line of results.jsonl. Actual is null where the check passes, and expected too where it could not judge.
-func (c *Check) Result(ctx context.Context, in Case) eval.CheckResult {
+// Run judges a case and gives the line of results.jsonl. Actual is null where the check passes, and expected too where it could not judge.
+func (c *Check) Run(ctx context.Context, in Case) eval.CheckResult {
 	r := eval.CheckResult{Name: c.Name, Turn: in.Turn, Status: eval.CheckUnjudged, Threshold: eval.Fraction(c.Threshold), Weight: eval.Number(c.Weight), Required: c.Required, At: c.Pos.String()}
 	v, err := c.Score(ctx, in)
 	if err != nil {

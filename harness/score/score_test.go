@@ -97,6 +97,7 @@ var _ = Describe("a check of text", func() {
 		Entry(nil, "json_schema: {schema: {type: integer}, fence: true}", "```\n1.0\n```", eval.CheckPass, ""),
 		Entry(nil, "json_schema: {$defs: {n: {type: number}}, type: array, items: {$ref: '#/$defs/n'}}", "[1, 2.5]", eval.CheckPass, ""),
 		Entry(nil, "json_schema: {$defs: {n: {type: number}}, type: array, items: {$ref: '#/$defs/n'}}", `[1, "x"]`, eval.CheckFail, "number"),
+		Entry(nil, "json_schema: {type: object, properties: {next: {$ref: '#'}}, additionalProperties: false}", `{"next":{"next":{"last":1}}}`, eval.CheckFail, "last"),
 		Entry(nil, "json_path: {path: $.a, equals: 1}", `{"a":1.0}`, eval.CheckPass, "selects 1 values"),
 		Entry(nil, "json_path: {path: $.a, equals: 9007199254740993}", `{"a":9007199254740992}`, eval.CheckFail, "$['a']: is 9007199254740992, want 9007199254740993"),
 		Entry(nil, "json_path: {path: $.a, equals: null}", `{"a":null}`, eval.CheckPass, ""),
@@ -178,15 +179,15 @@ var _ = Describe("a check of time and money", func() {
 
 	DescribeTable("compares with the bound, which is included", func(ctx SpecContext, yaml string, want eval.CheckStatus, reason string) {
 		c := check(yaml)
-		r := c.Result(ctx, known)
+		r := c.Run(ctx, known)
 		Expect(r.Status).To(Equal(want))
 		Expect(r.Reason).To(ContainSubstring(reason))
-		unknown := c.Result(ctx, score.Case{})
+		unknown := c.Run(ctx, score.Case{})
 		Expect(unknown.Status).To(Equal(eval.CheckUnjudged), "what is not known is no verdict")
 		Expect(unknown.Score).To(BeNil())
 		Expect(unknown.Reason).To(ContainSubstring("not known"))
 		c.Not = true
-		Expect(c.Result(ctx, score.Case{}).Status).To(Equal(eval.CheckUnjudged))
+		Expect(c.Run(ctx, score.Case{}).Status).To(Equal(eval.CheckUnjudged))
 	},
 		Entry(nil, "latency: {max: 2s}", eval.CheckPass, "2s is within 2s"),
 		Entry(nil, "latency: {max: 1999ms}", eval.CheckFail, "2s is more than 1.999s"),
@@ -200,7 +201,7 @@ var _ = Describe("a check of time and money", func() {
 		stopped, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
 		defer cancel()
 		c := check("contains: a")
-		Expect(c.Result(stopped, score.Case{Output: "a"}).Status).To(Equal(eval.CheckUnjudged))
+		Expect(c.Run(stopped, score.Case{Output: "a"}).Status).To(Equal(eval.CheckUnjudged))
 	})
 })
 
@@ -238,7 +239,12 @@ var _ = Describe("Compile", func() {
 		Entry(nil, "json_schema: {type: objct}", `json_schema.type: no type "objct"`, `did you mean "object"?`),
 		Entry(nil, "json_schema: {type: object, requierd: [a]}", `JSON Schema has no keyword "requierd"`, `did you mean "required"?`),
 		Entry(nil, "json_schema: {properties: {a: {anyOf: [{minimun: 1}]}}}", `json_schema.properties.a.anyOf[0]: JSON Schema has no keyword "minimun"`, `did you mean "minimum"?`),
-		Entry(nil, "json_schema: {$ref: 'http://example.com/s.json'}", "bad schema"),
+		Entry(nil, "json_schema: {$ref: 'http://example.com/s.json'}", `reference "http://example.com/s.json" leaves the schema`, "#/$defs/name"),
+		Entry(nil, "json_schema: {$ref: '#/$defs/x'}", "names nothing"),
+		Entry(nil, "json_schema: {$ref: '#'}", "refers to itself without end"),
+		Entry(nil, "json_schema: {$defs: {a/b: {anyOf: [{type: string}, {$ref: '#/$defs/a~1b'}]}}, $ref: '#/$defs/a~1b'}", "refers to itself without end"),
+		Entry(nil, "json_schema: {allOf: [{type: object}, {not: {$ref: '#/allOf/1'}}]}", "refers to itself without end"),
+		Entry(nil, "json_schema: {properties: {a: {$id: 'http://x/y', type: string}}}", "$id is not supported here"),
 		Entry(nil, "json_schema: {$schema: 'http://json-schema.org/draft-04/schema#', type: object}", "unknown draft"),
 		Entry(nil, "json_schema: {pattern: '('}", "bad schema"),
 		Entry(nil, "json_path: {path: 'a.b', equals: 1}", `bad path "a.b"`, "RFC 9535"),

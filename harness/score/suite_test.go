@@ -92,7 +92,7 @@ func problems(yaml string) string {
 
 func on(ctx SpecContext, yaml, output string) eval.CheckResult {
 	c := check(yaml)
-	return c.Result(ctx, score.Case{Output: output})
+	return c.Run(ctx, score.Case{Output: output})
 }
 
 // call is a tool call written as name{json}.

@@ -23,7 +23,7 @@ var _ = DescribeTable("Wilson's interval", func(passed, n int, low, high, within
 	// The definition: at an end that is not 0 or 1 the observed share lies exactly z standard errors away.
 	for _, end := range []float64{gotLow, gotHigh} {
 		if end > 0 && end < 1 {
-			Expect(math.Abs(p-end)).To(BeNumerically("~", 1.959963984540054*math.Sqrt(end*(1-end)/float64(n)), 1e-12))
+			Expect(math.Abs(p - end)).To(BeNumerically("~", 1.959963984540054*math.Sqrt(end*(1-end)/float64(n)), 1e-12))
 		}
 	}
 },

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -208,7 +209,7 @@ func (f *frames) take(line []byte) {
 // other handles a line without data: a comment, an event's name, an id, or text that does not belong into an event stream.
 func (f *frames) other(line []byte) {
 	for _, field := range fields {
-		if bytes.HasPrefix(line, []byte(field)) || f.ended && strings.HasPrefix(field, string(line)) {
+		if bytes.HasPrefix(line, []byte(field)) {
 			f.known = true
 			return
 		}
@@ -255,12 +256,18 @@ func (f *frames) finish() {
 				rest[i] = ' ' // white space: a JSON string holds no raw line end
 			}
 		}
-		f.frame(bytes.TrimSpace(rest))
+		if data := bytes.TrimSpace(rest); string(data) != doneMarker {
+			f.frame(data)
+		}
 		f.frame([]byte(doneMarker))
 		f.end = io.EOF
 		return
 	}
-	if len(rest) > 0 {
+	switch {
+	case len(rest) == 0:
+	case slices.ContainsFunc(fields[:], func(field string) bool { return strings.HasPrefix(field, string(rest)) }):
+		f.known = true // a torn field
+	default:
 		f.take(rest)
 	}
 	if data := bytes.TrimSpace(f.data); f.has && len(data) < len(doneMarker) && bytes.HasPrefix([]byte(doneMarker), data) {

@@ -328,8 +328,7 @@ var _ = Describe("recorded traffic", func() {
 		}
 		Expect(table.Append("all", "", strconv.Itoa(total.reply), strconv.Itoa(total.failed))).To(Succeed())
 		Expect(table.Render()).To(Succeed())
-		AddReportEntry("recorded chat completions", b.String())
-		fmt.Print("\n" + b.String())
+		AddReportEntry("recorded chat completions", ReportEntryVisibilityAlways, "\n"+b.String())
 		for _, needed := range []string{"go-vcr-v2SSE", "vcrpy-v1blocking", "vcrpy-v1SSE"} {
 			Expect(counts[needed].reply).To(BeNumerically(">", 0), needed)
 		}

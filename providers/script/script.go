@@ -152,9 +152,9 @@ var stops = []string{string(llm.StopEnd), string(llm.StopToolCalls), string(llm.
 
 // DecodeStrict reads a step from a dataset's key script, implementing [strict.Decoder]:
 //
-//	- {text: I will look., calls: [{name: read_file, args: {path: a.txt}}]}
-//	- {text: It says hello., stop: end, usage: {input: 12, output: 4}}
-//	- {error: the vendor is down}
+//   - {text: I will look., calls: [{name: read_file, args: {path: a.txt}}]}
+//   - {text: It says hello., stop: end, usage: {input: 12, output: 4}}
+//   - {error: the vendor is down}
 //
 // raw instead of args gives arguments that need not be JSON.
 func (s *Step) DecodeStrict(n strict.Node, p *strict.Problems) {

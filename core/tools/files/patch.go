@@ -44,7 +44,7 @@ func patchFile(ctx context.Context, ws *guard.Workspace, arguments conversation.
 		return tool.Output{}, err
 	}
 	if !(args.Threshold >= 0 && args.Threshold <= 1) {
-		return tool.Output{}, "fuzzy_threshold must be from 0 to 1"
+		return tool.Output{}, errors.New("fuzzy_threshold must be from 0 to 1")
 	}
 	parsed, err := parsePatch(args.Patch)
 	if err != nil {

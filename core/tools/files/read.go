@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -37,9 +38,9 @@ func readFile(_ context.Context, ws *guard.Workspace, arguments conversation.JSO
 	}
 	switch {
 	case args.Offset < 1:
-		return tool.Output{}, "offset must be at least 1, the number of the first line"
+		return tool.Output{}, errors.New("offset must be at least 1, the number of the first line")
 	case args.Limit < 1:
-		return tool.Output{}, "limit must be at least 1"
+		return tool.Output{}, errors.New("limit must be at least 1")
 	}
 	r, err := ws.Resolve(args.Path, guard.Read)
 	if err != nil {

@@ -63,9 +63,9 @@ func searchFiles(ctx context.Context, ws *guard.Workspace, arguments conversatio
 	s := &search{ctx: ctx, ws: ws, most: args.MaxResults}
 	switch {
 	case args.Pattern == "":
-		return tool.Output{}, "pattern is empty"
+		return tool.Output{}, errors.New("pattern is empty")
 	case args.MaxResults < 1 || args.MaxResults > maxResults:
-		return tool.Output{}, fmt.Sprintf("max_results must be from 1 to %d", maxResults)
+		return tool.Output{}, fmt.Errorf("max_results must be from 1 to %d", maxResults)
 	case args.Mode == "glob":
 		glob := newGlob(args.Pattern)
 		s.visit = func(rel string, _ guard.Resolved) error {

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -64,7 +65,7 @@ func editFile(_ context.Context, ws *guard.Workspace, arguments conversation.JSO
 		return tool.Output{}, err
 	}
 	if args.Old == "" {
-		return tool.Output{}, "old_string is empty; give the text to replace, or use write_file for a whole file"
+		return tool.Output{}, errors.New("old_string is empty; give the text to replace, or use write_file for a whole file")
 	}
 	r, err := ws.Resolve(args.Path, guard.Read|guard.Write)
 	if err != nil {

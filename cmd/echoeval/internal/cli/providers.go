@@ -1,16 +1,86 @@
 package cli
 
 import (
+	"context"
 	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/core/tools/files"
+	"github.com/echoeval/echoeval/core/transport"
+	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/experiment"
+	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/providers/compat"
+	"github.com/echoeval/echoeval/providers/openai"
+	"github.com/echoeval/echoeval/providers/script"
 )
+
+// tools is the table of the built-in tools' families.
+var tools experiment.Tools = func(workspace experiment.Workspace) []tool.Tool {
+	return files.New(workspace)
+}
+
+// vendor is a row of the table of providers.
+type vendor struct {
+	// base is the address that requests go to where the entry names none; "" where it must.
+	base string
+	// keyEnv is the variable that holds the key where the entry names none; "" where no key is needed.
+	keyEnv string
+	// scripted providers send nothing.
+	scripted bool
+	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper) (llm.Model, error)
+}
+
+// vendors is the table of providers.
+var vendors = map[string]vendor{
+	openai.Name: {
+		base: openai.BaseURL, keyEnv: "OPENAI_API_KEY",
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper) (llm.Model, error) {
+			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model}, rt)
+		},
+	},
+	compat.Name: {
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper) (llm.Model, error) {
+			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model}, rt)
+		},
+	},
+	script.Name: {
+		scripted: true,
+		new: func(_ dataset.Provider, item *dataset.Item, _ http.RoundTripper) (llm.Model, error) {
+			return script.New(scriptSteps(item.Script)...), nil
+		},
+	},
+}
+
+func vendorNames() []string { return slices.Sorted(maps.Keys(vendors)) }
+
+func scriptSteps(steps []dataset.Step) []script.Step {
+	out := make([]script.Step, len(steps))
+	for i, s := range steps {
+		if s.Text != nil {
+			out[i].Text = *s.Text
+		}
+		for _, c := range s.Calls {
+			arguments := conversation.JSON("{}")
+			if !c.Args.IsZero() {
+				arguments = conversation.JSON(c.Args.JSON())
+			}
+			out[i].Calls = append(out[i].Calls, script.Call{Name: c.Name, Arguments: arguments})
+		}
+	}
+	return out
+}
 
 // upstreams maps a vendor to the base URL that is dialled in its place.
 type upstreams map[string]*url.URL
@@ -18,15 +88,15 @@ type upstreams map[string]*url.URL
 func parseUpstreams(flags []string) (upstreams, error) {
 	out := upstreams{}
 	for _, flag := range flags {
-		vendor, address, ok := strings.Cut(flag, "=")
+		name, address, ok := strings.Cut(flag, "=")
 		u, err := url.Parse(address)
 		if !ok || err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return nil, failure.WithHint(failure.New(failure.Input, "--upstream %s: want VENDOR=URL", flag), "--upstream openai=http://127.0.0.1:8080/v1")
 		}
-		if _, ok := vendors[vendor]; !ok {
-			return nil, unknownVendor(failure.Position{}, vendor)
+		if _, ok := vendors[name]; !ok {
+			return nil, unknownVendor(name)
 		}
-		out[vendor] = u
+		out[name] = u
 	}
 	return out, nil
 }
@@ -38,18 +108,136 @@ func loopback(u *url.URL) bool {
 	return host == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-func unknownVendor(pos failure.Position, name string) error {
-	names := slices.Sorted(maps.Keys(vendors))
-	err := failure.At(pos, failure.Input, "unknown provider %q", name)
-	if near, ok := strict.Nearest(name, names); ok {
+func unknownVendor(name string) error {
+	err := failure.New(failure.Input, "unknown provider %q", name)
+	if near, ok := strict.Nearest(name, vendorNames()); ok {
 		return failure.WithHint(err, "did you mean %q?", near)
 	}
-	return failure.WithHint(err, "choose one of %s", strings.Join(names, ", "))
+	return failure.WithHint(err, "choose one of %s", strings.Join(vendorNames(), ", "))
 }
 
-// refused is the transport of a column that must not reach the network.
-type refused struct{ vendor string }
+// columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all.
+func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool) ([]experiment.Column, error) {
+	var out []experiment.Column
+	for _, p := range providers {
+		v, ok := vendors[p.Vendor]
+		if !ok {
+			return nil, unknownVendor(p.Vendor)
+		}
+		c := experiment.Column{
+			Provider: p,
+			Model:    func(item *dataset.Item, rt http.RoundTripper) (llm.Model, error) { return v.new(p, item, rt) },
+			Scripted: v.scripted,
+			Settings: p.Settings,
+			Cost:     costOf(p, v.scripted),
+		}
+		if mode != replay.Replay && !v.scripted {
+			live, err := dial(s, p, v, up[p.Vendor], mode, allowNetwork)
+			if err != nil {
+				return nil, err
+			}
+			c.Live = live
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
 
-func (r refused) RoundTrip(*http.Request) (*http.Response, error) {
-	return nil, failure.New(failure.Internal, "%s was to be dialled although this run must not", r.vendor)
+// dial composes what lies below the recorder: limiter, authentication, the address that is dialled, the network.
+func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay.Mode, allowNetwork bool) (http.RoundTripper, error) {
+	base := p.BaseURL
+	if base == "" {
+		base = v.base
+	}
+	target := upstream
+	if target == nil {
+		var err error
+		if target, err = url.Parse(base); err != nil || target.Host == "" {
+			return nil, failure.At(p.Pos, failure.Input, "provider %s: base_url is no URL", p.ID)
+		}
+	}
+	if s.ci() && !allowNetwork && !loopback(target) {
+		return nil, failure.WithHint(failure.New(failure.Input, "--mode %s would dial %s, and CI is set", mode, target.Hostname()), "replay (the default) needs no network; --allow-network permits it")
+	}
+	key, err := keyOf(s, p, v, loopback(target))
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
+	var rt http.RoundTripper = transport.Net(dialer.DialContext, proxyOf(s))
+	if upstream != nil {
+		if rt, err = transport.Redirect(base, upstream.String(), rt); err != nil {
+			return nil, err
+		}
+	}
+	return transport.Limiter(transport.Limits{}, transport.Auth(transport.Bearer, func(context.Context) (transport.Secret, error) { return key, nil }, rt)), nil
+}
+
+// keyOf takes the key from the environment. A server on this machine gets a placeholder where there is none.
+func keyOf(s *State, p dataset.Provider, v vendor, local bool) (transport.Secret, error) {
+	name := p.APIKeyEnv
+	if name == "" {
+		name = v.keyEnv
+	}
+	if name == "" {
+		return transport.Secret{}, nil
+	}
+	if value := s.Getenv(name); value != "" {
+		return transport.NewSecret(value), nil
+	}
+	if local {
+		return transport.NewSecret("no-key-needed-on-loopback"), nil
+	}
+	return transport.Secret{}, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s needs a key, and %s is not set", p.ID, name), "export %s=..., or run in replay, which needs none", name)
+}
+
+// proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given.
+func proxyOf(s *State) func(*http.Request) (*url.URL, error) {
+	get := func(names ...string) string {
+		for _, name := range names {
+			if v := s.Getenv(name); v != "" {
+				return v
+			}
+		}
+		return ""
+	}
+	secure, plain, without := get("HTTPS_PROXY", "https_proxy"), get("HTTP_PROXY", "http_proxy"), get("NO_PROXY", "no_proxy")
+	return func(req *http.Request) (*url.URL, error) {
+		proxy := plain
+		if req.URL.Scheme == "https" {
+			proxy = secure
+		}
+		if proxy == "" || loopback(req.URL) || exempt(req.URL.Hostname(), without) {
+			return nil, nil
+		}
+		return url.Parse(proxy)
+	}
+}
+
+func exempt(host, without string) bool {
+	for _, name := range strings.Split(without, ",") {
+		name = strings.TrimPrefix(strings.TrimSpace(name), ".")
+		if name == "*" || (name != "" && (host == name || strings.HasSuffix(host, "."+name))) {
+			return true
+		}
+	}
+	return false
+}
+
+// costOf prices what a column's replies cost: by the entry's own price, else by the built-in table.
+func costOf(p dataset.Provider, scripted bool) func(llm.Response) (money.USD, bool) {
+	if scripted {
+		return func(llm.Response) (money.USD, bool) { return 0, true }
+	}
+	if p.Price != nil {
+		price := llm.Price{Input: p.Price.Input, CachedInput: p.Price.Input, CacheWrite: p.Price.Input, Output: p.Price.Output}
+		return func(r llm.Response) (money.USD, bool) { return price.Cost(r.Usage), true }
+	}
+	return func(r llm.Response) (money.USD, bool) {
+		prices, err := llm.DefaultPrices()
+		if err != nil {
+			return 0, false
+		}
+		return prices.Cost(p.Vendor, p.Model, r.Usage)
+	}
 }

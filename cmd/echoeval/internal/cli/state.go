@@ -131,3 +131,11 @@ func (s *State) interruptible(ctx context.Context) (context.Context, context.Can
 	}()
 	return ctx, func() { close(done); cancel(nil) }
 }
+
+// temp is the folder for temporary files.
+func (s *State) temp() string {
+	if dir := s.Getenv("TMPDIR"); dir != "" {
+		return dir
+	}
+	return os.TempDir()
+}

@@ -1,0 +1,609 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/secret"
+	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/experiment"
+	"github.com/echoeval/echoeval/harness/gate"
+	"github.com/echoeval/echoeval/harness/invariant"
+	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/score"
+)
+
+// kind is one of the three names of the run command: they differ in the mode that they begin with.
+type kind struct{ use, short, long, mode string }
+
+var (
+	runKind    = kind{"run", "Run datasets and judge them", "Run datasets, each into a folder of its own, and judge them. The default mode is replay: requests are answered from cassettes and nothing dials.", "replay"}
+	recordKind = kind{"record", "Run datasets against the real models and record cassettes", "Run datasets against the real models and write their cassettes. It is `run --mode record`. An item whose run did not come to its end keeps its old cassette.", "record"}
+	replayKind = kind{"replay", "Run datasets from their cassettes", "Run datasets from their cassettes. It is `run --mode replay`.", "replay"}
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	mode         string
+	items        []string
+	tags         []string
+	providers    []string
+	repeat       int
+	concurrency  int
+	timeout      time.Duration
+	seed         uint64
+	upstream     []string
+	recordedAt   string
+	cassettes    string
+	leftover     bool
+	allowNetwork bool
+	out          string
+	traces       string
+	resume       string
+	failOn       []string
+	formats      []string
+	asJSON       bool
+	all          bool
+	quiet        bool
+	verbose      bool
+	noColor      bool
+}
+
+func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
+	if k.use == "run" {
+		f.StringVar(&o.mode, "mode", k.mode, "replay, record or live")
+	}
+	f.StringArrayVar(&o.items, "item", nil, "only this item (repeat)")
+	f.StringArrayVar(&o.tags, "tag", nil, "only items with one of these tags; !TAG: without it (repeat)")
+	f.StringArrayVar(&o.providers, "provider", nil, "an id of the dataset or VENDOR:MODEL, in place of the dataset's list (repeat)")
+	f.IntVar(&o.repeat, "repeat", 0, "how often each item runs (default: as the dataset says)")
+	f.IntVar(&o.concurrency, "concurrency", 0, "how many items run at the same time (default: twice the processors in replay, else 8)")
+	f.DurationVar(&o.timeout, "timeout", 0, "how long an item may take (default: as the dataset says)")
+	f.Uint64Var(&o.seed, "seed", 1, "seed of ids and pauses; never part of a request")
+	f.StringArrayVar(&o.upstream, "upstream", nil, "VENDOR=URL: dial this address instead (repeat)")
+	f.StringVar(&o.recordedAt, "recorded-at", "", "start of a recording's clock (RFC 3339); makes the recording reproducible")
+	f.StringVar(&o.cassettes, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
+	f.BoolVar(&o.leftover, "allow-leftover", false, "do not fail items that leave recorded requests unused")
+	f.BoolVar(&o.allowNetwork, "allow-network", false, "let record and live dial although CI is set")
+	f.StringVar(&o.out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
+	f.StringVar(&o.traces, "traces", "all", "which traces to keep: all or failed")
+	f.StringVar(&o.resume, "resume", "", "go on with this run; dataset and flags are taken from it")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks or none: what makes a non-zero exit code (repeat)")
+	f.StringArrayVar(&o.formats, "format", nil, "a report, FORMAT or FORMAT=PATH: "+strings.Join(reportNames(), ", ")+" (repeat)")
+	f.BoolVar(&o.asJSON, "json", false, "print the summary as JSON")
+	f.BoolVar(&o.all, "all", false, "show all items, not only those that did not pass")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress and no hints")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "a line for each item as it finishes")
+	f.BoolVar(&o.noColor, "no-color", false, "no colours")
+}
+
+func newRun(s *State, k kind) *cobra.Command {
+	o := &runOptions{mode: k.mode}
+	cmd := &cobra.Command{
+		Use: k.use + " [DATASET...]", Short: k.short, Long: k.long, GroupID: "run",
+		Example: "  echoeval " + k.use + " datasets/quickstart.yaml --item mends-a-typo",
+		Args:    cobra.ArbitraryArgs,
+	}
+	o.flags(cmd.Flags(), k)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return runDatasets(cmd.Context(), s, k, o, args, changed(cmd.Flags()))
+	}
+	return cmd
+}
+
+// changed are the flags that were given, as they would be typed again.
+func changed(f *pflag.FlagSet) []string {
+	var out []string
+	f.Visit(func(flag *pflag.Flag) {
+		if flag.Name == "resume" {
+			return
+		}
+		if list, ok := flag.Value.(pflag.SliceValue); ok {
+			for _, v := range list.GetSlice() {
+				out = append(out, "--"+flag.Name+"="+v)
+			}
+			return
+		}
+		out = append(out, "--"+flag.Name+"="+flag.Value.String())
+	})
+	return out
+}
+
+func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, flags []string) error {
+	if o.resume != "" {
+		if len(files) > 0 {
+			return failure.WithHint(failure.New(failure.Input, "--resume takes the dataset from the run"), "echoeval %s --resume %s", k.use, o.resume)
+		}
+		return resume(ctx, s, k, o, flags)
+	}
+	if len(files) == 0 {
+		return failure.WithHint(failure.New(failure.Input, "no dataset is named"), "echoeval %s datasets/quickstart.yaml", k.use)
+	}
+	var plans []*planned
+	var errs []error
+	names := map[string]string{}
+	for _, file := range files {
+		p, err := plan(s, o, file)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if other, twice := names[p.dataset.Name]; twice {
+			errs = append(errs, failure.New(failure.Input, "%s and %s are both named %q", other, file, p.dataset.Name))
+		}
+		names[p.dataset.Name] = file
+		plans = append(plans, p)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	ctx, stop := s.interruptible(ctx)
+	defer stop()
+	code := failure.OK
+	for _, p := range plans {
+		c, err := p.start(ctx, s, k, o, flags)
+		if err != nil {
+			fmt.Fprint(s.Stderr, failure.Render(err))
+			c = failure.CodeOf(failure.WithCode(err, failure.Internal))
+		}
+		code = failure.Worse(code, c)
+	}
+	if code != failure.OK {
+		return exit{code}
+	}
+	return nil
+}
+
+// planned is a dataset that is ready to run.
+type planned struct {
+	dataset    *dataset.Dataset
+	experiment *experiment.Experiment
+	gates      []gate.Gate
+	runs       string // folder of the runs
+	bar        *progress
+}
+
+// openDataset reads a dataset with everything that the command knows.
+func openDataset(s *State, file string) (*dataset.Dataset, error) {
+	var checks, invariants, metrics []string
+	for _, c := range score.Kinds() {
+		checks = append(checks, c.Name)
+	}
+	for _, i := range invariant.Catalogue() {
+		invariants = append(invariants, i.Name)
+	}
+	for _, m := range results.MetricTable {
+		metrics = append(metrics, m.Name)
+	}
+	return dataset.Open(s.path(file), dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Vendors: vendorNames()})
+}
+
+func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
+	var specs []gate.Spec
+	for _, g := range d.Gates {
+		specs = append(specs, gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Pos: g.Pos})
+	}
+	return gate.Parse(specs)
+}
+
+func plan(s *State, o *runOptions, file string) (*planned, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	mode, err := parseMode(o.mode)
+	if err != nil {
+		return nil, err
+	}
+	up, err := parseUpstreams(o.upstream)
+	if err != nil {
+		return nil, err
+	}
+	recordedAt, err := o.recorded()
+	if err != nil {
+		return nil, err
+	}
+	d, err := openDataset(s, file)
+	if err != nil {
+		return nil, err
+	}
+	providers, err := chooseProviders(d, o.providers)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := columns(s, providers, mode, up, o.allowNetwork)
+	if err != nil {
+		return nil, err
+	}
+	gates, gateErr := parseGates(d)
+	p := &planned{dataset: d, gates: gates, runs: filepath.Join(d.Root, ".echoeval", "runs")}
+	if o.out != "" {
+		p.runs = s.path(o.out)
+	}
+	opts := experiment.Options{
+		Dataset: d, Columns: cols, Tools: tools, Mode: mode,
+		Repeat: o.repeat, Timeout: o.timeout, Items: o.items, Tags: o.tags,
+		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover,
+		Traces: results.Keep(o.traces), Temp: s.temp(),
+		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
+		Secrets: secret.FromEnviron(s.Environ), Clock: s.Clock,
+		RecordCommand: func(item, provider string) string {
+			return recordCommand(s, d, o, item, provider)
+		},
+	}
+	if !o.quiet {
+		p.bar = newProgress(s, o.verbose)
+		opts.Progress = p.bar.update
+	}
+	p.experiment, err = experiment.New(opts)
+	if err := errors.Join(err, gateErr); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func cassetteFolder(s *State, d *dataset.Dataset, flag string) string {
+	if flag != "" {
+		return s.path(flag)
+	}
+	return filepath.Join(d.Root, "fixtures", "cassettes")
+}
+
+// recordCommand is the command that records one item anew.
+func recordCommand(s *State, d *dataset.Dataset, o *runOptions, item, provider string) string {
+	words := []string{"echoeval record", quote(s.show(filepath.Join(d.Root, filepath.FromSlash(d.File)))), "--item", quote(item), "--provider", quote(provider)}
+	if o.cassettes != "" {
+		words = append(words, "--cassettes", quote(o.cassettes))
+	}
+	return strings.Join(words, " ")
+}
+
+// quote makes a word safe for a shell.
+func quote(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func (o *runOptions) check() error {
+	switch {
+	case o.repeat < 0 || o.repeat > results.MaxRepeat:
+		return failure.New(failure.Input, "--repeat %d: want 1 to %d", o.repeat, results.MaxRepeat)
+	case o.concurrency < 0 || o.concurrency > 10_000:
+		return failure.New(failure.Input, "--concurrency %d: want 1 to 10000", o.concurrency)
+	case o.timeout < 0:
+		return failure.New(failure.Input, "--timeout %s: want a positive duration", o.timeout)
+	case o.traces != string(results.KeepAll) && o.traces != string(results.KeepFailed):
+		return failure.New(failure.Input, "--traces %s: want all or failed", o.traces)
+	}
+	for _, f := range o.failOn {
+		if f != "checks" && f != "none" {
+			return failure.WithHint(failure.New(failure.Input, "--fail-on %s: want checks or none", f), "regressions are not judged by this version")
+		}
+	}
+	for _, f := range o.formats {
+		name, _, _ := strings.Cut(f, "=")
+		if _, err := findReport(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modes are what --mode takes.
+var modes = []replay.Mode{replay.Replay, replay.Record, replay.Live}
+
+func parseMode(name string) (replay.Mode, error) {
+	if mode := replay.Mode(name); slices.Contains(modes, mode) {
+		return mode, nil
+	}
+	return "", failure.New(failure.Input, "--mode %s: want replay, record or live", name)
+}
+
+func (o *runOptions) recorded() (time.Time, error) {
+	if o.recordedAt == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, o.recordedAt)
+	if err != nil {
+		return t, failure.New(failure.Input, "--recorded-at %s: want a time like 2026-01-05T09:00:00Z", o.recordedAt)
+	}
+	return t.UTC(), nil
+}
+
+// chooseProviders are those of the command line in place of the dataset's.
+func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, error) {
+	if len(flags) == 0 {
+		return d.Providers, nil
+	}
+	var out []dataset.Provider
+	for _, flag := range flags {
+		if i := slices.IndexFunc(d.Providers, func(p dataset.Provider) bool { return p.ID == flag }); i >= 0 {
+			out = append(out, d.Providers[i])
+			continue
+		}
+		name, model, ok := strings.Cut(flag, ":")
+		if _, known := vendors[name]; !ok || !known || model == "" {
+			var ids []string
+			for _, p := range d.Providers {
+				ids = append(ids, p.ID)
+			}
+			err := failure.New(failure.Input, "--provider %s: neither a provider of %s nor VENDOR:MODEL", flag, d.File)
+			if near, ok := strict.Nearest(flag, ids); ok {
+				return nil, failure.WithHint(err, "did you mean %q?", near)
+			}
+			return nil, failure.WithHint(err, "vendors are %s", strings.Join(vendorNames(), ", "))
+		}
+		out = append(out, dataset.Provider{ID: flag, Vendor: name, Model: model})
+	}
+	for i, p := range out {
+		for _, q := range out[:i] {
+			if dataset.FolderName(p.ID) == dataset.FolderName(q.ID) {
+				return nil, failure.New(failure.Input, "--provider %s is given twice, or shares its folder with %s", p.ID, q.ID)
+			}
+		}
+	}
+	return out, nil
+}
+
+// start makes the run's folder and runs the plan in it.
+func (p *planned) start(ctx context.Context, s *State, k kind, o *runOptions, flags []string) (failure.Code, error) {
+	started := s.Clock.Now()
+	id, dir, err := results.NewFolder(p.runs, started, p.dataset.Name)
+	if err != nil {
+		return failure.Internal, failure.WithHint(err, "is %s writable? --out names another folder", s.show(p.runs))
+	}
+	manifest := results.Manifest{
+		ID: id, Tool: results.Tool{Version: version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}, Started: started, Host: s.Hostname,
+		Git: gitCommit(p.dataset.Root), Flags: append([]string{k.use}, p.redacted(s, flags)...), Plan: p.experiment.Head(), Environment: environmentNames(s.Environ),
+	}
+	if err := results.WriteManifest(dir, manifest); err != nil {
+		return failure.Internal, err
+	}
+	journal, err := results.Create(dir, s.Clock)
+	if err != nil {
+		return failure.Internal, err
+	}
+	if err := results.SetLatest(p.runs, id); err != nil {
+		return failure.Internal, errors.Join(err, journal.Close())
+	}
+	return p.finish(ctx, s, o, dir, manifest, journal, &results.Finished{})
+}
+
+func (p *planned) redacted(s *State, flags []string) []string {
+	detector := secret.Detector{Values: secret.FromEnviron(s.Environ)}
+	out := make([]string, len(flags))
+	for i, f := range flags {
+		out[i] = detector.Redact(f)
+	}
+	return out
+}
+
+func environmentNames(environ []string) []string {
+	names := map[string]bool{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if value != "" {
+			names[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// finish runs what is left, folds, reports and gives the exit code.
+func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir string, manifest results.Manifest, journal *results.Journal, done *results.Finished) (failure.Code, error) {
+	summary, err := p.experiment.Run(ctx, dir, journal, done, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Interrupted: ctx.Err() != nil}))
+	if p.bar != nil {
+		p.bar.end()
+	}
+	if err != nil {
+		return failure.Internal, failure.WithHint(failure.WithCode(err, failure.Internal), "what is finished is kept: echoeval run --resume %s", quote(s.show(dir)))
+	}
+	finished := s.Clock.Now()
+	manifest.Finished = &finished
+	if err := results.WriteManifest(dir, manifest); err != nil {
+		return failure.Internal, err
+	}
+	code := summary.Verdict.Code
+	run, err := results.Open(dir)
+	if err != nil {
+		return failure.Internal, err
+	}
+	defer run.Close()
+	var errs []error
+	if o.asJSON {
+		data, err := summary.AppendJSON(nil)
+		errs = append(errs, err, writeAll(s.Stdout, append(data, '\n')))
+	} else {
+		errs = append(errs, writeTerminal(s, s.Stdout, run, terminalOptions{all: o.all, noColor: o.noColor, quiet: o.quiet}))
+	}
+	for _, f := range o.formats {
+		errs = append(errs, writeReport(s, run, f))
+	}
+	if summary.Verdict.Code == failure.Interrupted && !o.quiet {
+		fmt.Fprintf(s.Stderr, "hint: echoeval run --resume %s\n", quote(s.show(dir)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return failure.Worse(code, failure.Internal), failure.WithCode(err, failure.Internal)
+	}
+	return code, nil
+}
+
+func writeAll(w io.Writer, data []byte) error {
+	_, err := w.Write(data)
+	return err
+}
+
+// resume goes on with a run: dataset and flags are those of its manifest.
+func resume(ctx context.Context, s *State, k kind, o *runOptions, flags []string) error {
+	dir, err := resolveRun(s, o.out, o.resume)
+	if err != nil {
+		return err
+	}
+	manifest, err := results.ReadManifest(dir)
+	if err != nil {
+		return err
+	}
+	if len(manifest.Flags) == 0 {
+		return failure.New(failure.Input, "%s does not say how it was started", s.show(dir))
+	}
+	k.mode = map[string]string{"record": "record"}[manifest.Flags[0]]
+	if k.mode == "" {
+		k.mode = "replay"
+	}
+	words := slices.Clone(manifest.Flags[1:])
+	// How it is shown and how many run at once may differ from before; nothing else may.
+	for _, flag := range flags {
+		name, _, _ := strings.Cut(strings.TrimPrefix(flag, "--"), "=")
+		if !slices.Contains(resumable, name) {
+			return failure.WithHint(failure.New(failure.Input, "--%s cannot be changed by a resumed run", name), "dataset and flags are taken from the run; allowed are --%s", strings.Join(resumable, ", --"))
+		}
+		words = append(words, flag)
+	}
+	again := &runOptions{}
+	set := pflag.NewFlagSet("resume", pflag.ContinueOnError)
+	again.flags(set, kind{use: "run", mode: k.mode})
+	if err := set.Parse(words); err != nil {
+		return failure.New(failure.Input, "%s was started with a flag that this version does not know: %s", s.show(dir), err)
+	}
+	file, err := findDataset(s, dir, manifest.Plan.Dataset.File)
+	if err != nil {
+		return err
+	}
+	p, err := plan(s, again, file)
+	if err != nil {
+		return err
+	}
+	if err := sameInputs(manifest.Plan, p.experiment.Head()); err != nil {
+		return err
+	}
+	ctx, stop := s.interruptible(ctx)
+	defer stop()
+	journal, done, err := results.Resume(dir, s.Clock)
+	if err != nil {
+		return err
+	}
+	manifest.Finished = nil
+	code, err := p.finish(ctx, s, again, dir, manifest, journal, done)
+	if err != nil {
+		return err
+	}
+	if code != failure.OK {
+		return exit{code}
+	}
+	return nil
+}
+
+// resumable are the flags that a resumed run may be given anew.
+var resumable = []string{"concurrency", "out", "json", "all", "quiet", "verbose", "no-color", "format", "allow-network", "fail-on"}
+
+// findDataset looks for the dataset's file from the run's folder and from the current one upwards.
+func findDataset(s *State, dir, file string) (string, error) {
+	for _, start := range []string{dir, s.Dir} {
+		for at := start; ; at = filepath.Dir(at) {
+			path := filepath.Join(at, filepath.FromSlash(file))
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				return path, nil
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+	}
+	return "", failure.WithHint(failure.New(failure.Input, "the run's dataset %s is not found", file), "run the command in the project's folder")
+}
+
+// sameInputs refuses to go on with a run whose inputs have changed.
+func sameInputs(then, now results.Head) error {
+	hint := "start a new run: echoeval run " + quote(then.Dataset.File)
+	if then.Dataset.Hash != now.Dataset.Hash || then.Lines != now.Lines {
+		return failure.WithHint(failure.New(failure.Input, "%s has changed since the run began", then.Dataset.File), "%s", hint)
+	}
+	if !slices.Equal(then.Providers, now.Providers) {
+		return failure.WithHint(failure.New(failure.Input, "an agent, its tools or a provider of %s has changed since the run began", then.Dataset.File), "%s", hint)
+	}
+	return nil
+}
+
+// gitCommit reads the commit of the repository that root lies in, without starting git; nil where there is none.
+func gitCommit(root string) *results.Git {
+	for dir := root; ; dir = filepath.Dir(dir) {
+		if git, ok := gitFolder(filepath.Join(dir, ".git")); ok {
+			commit := headCommit(git)
+			if commit == "" {
+				return nil
+			}
+			return &results.Git{Commit: commit}
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
+
+// gitFolder follows the file that stands in place of the folder in a worktree.
+func gitFolder(path string) (string, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", false
+	}
+	if info.IsDir() {
+		return path, true
+	}
+	data, err := os.ReadFile(path)
+	dir, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "gitdir: ")
+	if err != nil || !ok {
+		return "", false
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(filepath.Dir(path), dir)
+	}
+	return dir, true
+}
+
+func headCommit(git string) string {
+	read := func(elem ...string) string {
+		data, err := os.ReadFile(filepath.Join(elem...))
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(data))
+	}
+	head := read(git, "HEAD")
+	ref, symbolic := strings.CutPrefix(head, "ref: ")
+	if !symbolic {
+		return head
+	}
+	common := git
+	if c := read(git, "commondir"); c != "" {
+		common = filepath.Join(git, c)
+	}
+	for _, dir := range []string{git, common} {
+		if commit := read(dir, filepath.FromSlash(ref)); commit != "" {
+			return commit
+		}
+	}
+	for line := range strings.Lines(read(common, "packed-refs")) {
+		if commit, name, ok := strings.Cut(strings.TrimSpace(line), " "); ok && name == ref {
+			return commit
+		}
+	}
+	return ""
+}

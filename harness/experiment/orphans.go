@@ -1,0 +1,96 @@
+package experiment
+
+import (
+	"errors"
+	"hash/fnv"
+	"io/fs"
+	"iter"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/harness/dataset"
+)
+
+// owners knows which cassettes belong to an item, provider and repeat of the dataset: 8 bytes each.
+type owners map[uint64]struct{}
+
+func (o owners) add(item *dataset.Item, providers []dataset.Provider, repeats int) {
+	for _, p := range providers {
+		for repeat := 1; repeat <= repeats; repeat++ {
+			o[fileHash(cassetteFile(item.ID, p.ID, repeat))] = struct{}{}
+		}
+	}
+}
+
+func fileHash(rel string) uint64 {
+	h := fnv.New64a()
+	h.Write([]byte(rel))
+	return h.Sum64()
+}
+
+// cassetteFile is the path of a cassette below the dataset's folder, with slashes.
+func cassetteFile(item, provider string, repeat int) string {
+	name := dataset.FileName(item)
+	if repeat > 1 {
+		name += "@" + strconv.Itoa(repeat)
+	}
+	return dataset.FolderName(provider) + "/" + name + ".yaml"
+}
+
+// Orphans returns the cassettes of the dataset that belong to no item, provider or repeat, relative to the folder of the dataset's cassettes, sorted.
+func (e *Experiment) Orphans() ([]string, error) {
+	root := filepath.Join(e.opts.Cassettes, e.opts.Dataset.Name)
+	var out []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) && path == root {
+			return fs.SkipAll
+		}
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".yaml") {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if _, owned := e.owners[fileHash(rel)]; !owned && rel != "_setup.yaml" {
+			out = append(out, rel)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, failure.New(failure.Internal, "looking through the cassettes of %s: %s", e.opts.Dataset.Name, failure.Reason(err))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// Cassette is where the recording of one item, provider and repeat belongs.
+type Cassette struct {
+	Item     string
+	Provider string
+	Repeat   int
+	// Path is absolute; File is relative to the folder of all cassettes, with slashes.
+	Path, File string
+}
+
+// Cassettes yields where the recordings of the selected items belong, whether they are there or not.
+func (e *Experiment) Cassettes() iter.Seq2[Cassette, error] {
+	return func(yield func(Cassette, error) bool) {
+		for p, err := range e.each() {
+			if err != nil {
+				yield(Cassette{}, err)
+				return
+			}
+			c := Cassette{Item: p.Line.Item, Provider: p.Line.Provider, Repeat: p.Line.Repeat}
+			c.File = e.opts.Dataset.Name + "/" + cassetteFile(c.Item, c.Provider, c.Repeat)
+			c.Path = filepath.Join(e.opts.Cassettes, filepath.FromSlash(c.File))
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}

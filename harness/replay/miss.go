@@ -1,0 +1,88 @@
+package replay
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/harness/cassette"
+)
+
+// Miss says that the present asks for something that the cassette does not hold, or got something else than it holds. It is never worth another attempt.
+type Miss struct {
+	Item string
+	// Request counts the HTTP requests of the item, from 1; of a tool it is the number of the call. 0 is the cassette as a whole.
+	Request     int
+	Method, URL string
+	// Class, Path, Old and New say what changed: the first path of the class, with the recorded value and the present one, fit for a terminal. They are the same for every item that a change has hit, so that one cause can be said once. Path is "" where nothing recorded comes near.
+	Class          cassette.Class
+	Path, Old, New string
+	// Nearest is the number of the interaction that was compared, from 1; 0 for none.
+	Nearest int
+	// Note is what no path shows.
+	Note string
+}
+
+// Final reports that no repetition can help; transports that try again look for it.
+func (*Miss) Final() bool { return true }
+
+// Error says what was asked and how it differs from what is recorded.
+func (m *Miss) Error() string {
+	var b strings.Builder
+	switch {
+	case m.Request == 0:
+		b.WriteString("recorded for other input")
+	case m.Method == cassette.Method:
+		fmt.Fprintf(&b, "call %d (%s)", m.Request, m.URL)
+	default:
+		fmt.Fprintf(&b, "request %d (%s %s)", m.Request, m.Method, m.URL)
+	}
+	if m.Request > 0 {
+		if m.Class == cassette.ClassToolResult && m.Method == cassette.Method && m.Note == "" {
+			b.WriteString(" gave another result than recorded")
+		} else {
+			b.WriteString(" is not in the recording")
+		}
+	}
+	fmt.Fprintf(&b, ": %s", m.Class)
+	if m.Path != "" {
+		fmt.Fprintf(&b, " at %s: recorded %s, now %s", m.Path, m.Old, m.New)
+	}
+	if m.Note != "" {
+		b.WriteString("; " + m.Note)
+	}
+	if m.Nearest > 0 {
+		fmt.Fprintf(&b, " (compared with interaction %d)", m.Nearest)
+	}
+	return b.String()
+}
+
+// LeftOverError says that a complete item did not use all that was recorded for it.
+type LeftOverError struct{ Entries []Entry }
+
+// Error names the first interactions that were not used.
+func (e *LeftOverError) Error() string {
+	const most = 3
+	var names []string
+	for _, x := range e.Entries[:min(most, len(e.Entries))] {
+		names = append(names, fmt.Sprintf("%d (%s %s)", x.Number, x.Method, x.URL))
+	}
+	if more := len(e.Entries) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%d recorded interactions were not used: %s", len(e.Entries), strings.Join(names, ", "))
+}
+
+// fail makes the error of a miss.
+func (s *Session) fail(m *Miss) error {
+	return s.hint(failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "%w", m))
+}
+
+// missed keeps the first miss and returns it. The caller holds mu.
+func (s *Session) missed(m *Miss) error {
+	if s.miss == nil {
+		m.Item = s.config.Expect.Item
+		s.miss = s.fail(m)
+	}
+	return s.miss
+}

@@ -1,0 +1,24 @@
+package openai_test
+
+import (
+	"net/http"
+
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/harness/emulator"
+	"github.com/echoeval/echoeval/providers/openai"
+	"github.com/echoeval/echoeval/providers/providertest"
+)
+
+var _ = providertest.Run(providertest.Suite{
+	Name: "openai",
+	New: func(url string, rt http.RoundTripper) (llm.Model, error) {
+		return openai.New(openai.Config{BaseURL: url + "/v1", Model: "gpt-4o-mini"}, rt)
+	},
+	Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
+	Asked:        providertest.ChatAsked,
+	BrokenStream: providertest.ChatBrokenStream,
+	ContentType:  "text/event-stream",
+	Abilities: providertest.Abilities{
+		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
+	},
+})
