@@ -43,8 +43,8 @@ trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# The emulator answers every key. The command wants one to be set before it records.
-export OPENAI_API_KEY=emulator
+# The emulator takes every key. This one is no real one, and its text stands in no answer, where it would be hidden as a secret.
+export OPENAI_API_KEY=not-a-real-key
 
 for name in "${datasets[@]}"; do
   address_file=$scratch/$name.address

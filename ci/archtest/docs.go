@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"maps"
 	"path"
 	"regexp"
@@ -46,6 +47,62 @@ func checkPackageDocs(t *Tree) (looked int, found []Violation) {
 		}
 	}
 	return looked, found
+}
+
+// checkDocComments looks at every exported name at the top of a file, and at the exported methods of exported types. A comment on a group of names counts for each of them.
+func checkDocComments(t *Tree) (looked int, found []Violation) {
+	for _, file := range t.Go {
+		if strings.HasSuffix(file.Path, "_test.go") || file.AST.Name.Name == "main" {
+			continue
+		}
+		look := func(name *ast.Ident, comments ...*ast.CommentGroup) {
+			if !name.IsExported() {
+				return
+			}
+			looked++
+			if !slices.ContainsFunc(comments, func(c *ast.CommentGroup) bool { return c != nil }) {
+				found = append(found, Violation{At: t.at(name.Pos()), What: name.Name + " has no comment that gives its contract"})
+			}
+		}
+		for _, d := range file.AST.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil || receiver(d.Recv.List[0].Type).IsExported() {
+					look(d.Name, d.Doc)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						look(spec.Name, d.Doc, spec.Doc)
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							look(name, d.Doc, spec.Doc, spec.Comment)
+						}
+					}
+				}
+			}
+		}
+	}
+	return looked, found
+}
+
+// receiver is the name of a method's type, without pointer and type parameters.
+func receiver(e ast.Expr) *ast.Ident {
+	for {
+		switch x := e.(type) {
+		case *ast.StarExpr:
+			e = x.X
+		case *ast.IndexExpr:
+			e = x.X
+		case *ast.IndexListExpr:
+			e = x.X
+		case *ast.Ident:
+			return x
+		default:
+			return ast.NewIdent("_")
+		}
+	}
 }
 
 // document reports whether the file is one of the documents that the rules read: those of docs and those at the root.

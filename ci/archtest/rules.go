@@ -21,6 +21,8 @@ var Rules = []Rule{
 		Why: "time, randomness, environment and network are passed in, so that a replay is the same everywhere and a test can set them"},
 	{Name: "package-doc", Check: checkPackageDocs,
 		Why: "the package comment is where a reader starts"},
+	{Name: "doc-comments", Check: checkDocComments,
+		Why: "the contract of a name is what its callers may rely on, and it is not in the code"},
 	{Name: "machine-paths", Check: checkMachinePaths,
 		Why: "a path of one machine is wrong on every other, and tells about its owner"},
 	{Name: "registry-hosts", Check: checkRegistryHosts,

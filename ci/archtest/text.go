@@ -17,7 +17,7 @@ var unchecked = []struct{ path, why string }{
 }
 
 var (
-	machinePath  = regexp.MustCompile(`(?:^|[\s"'` + "`" + `=(\[{,:])((?:/(?:home|Users|root|work|workspace|go/pkg/mod|var/folders)/[\w.-]+|[A-Z]:\\Users\\\w+)[^\s"'` + "`" + `)\]},]*)`)
+	machinePath  = regexp.MustCompile(`(?:^|[\s"'` + "`" + `=(\[{,:])((?:/(?:home|Users|root|builds|go/pkg/mod|var/folders)/[\w.-]+|[A-Z]:\\Users\\\w+)[^\s"'` + "`" + `)\]},]*)`)
 	registryHost = regexp.MustCompile(`(?i)\b(?:[\w-]+\.)*(?:proxy\.golang\.org|sum\.golang\.org|goproxy\.\w+|registry\.npmjs\.org|registry\.yarnpkg\.com|pypi\.org|pythonhosted\.org|crates\.io|deb\.debian\.org|security\.debian\.org|archive\.ubuntu\.com|docker\.io|ghcr\.io|quay\.io)\b`)
 )
 

@@ -52,6 +52,7 @@ type Violation struct {
 	What string
 }
 
+// String gives place and message.
 func (v Violation) String() string { return v.At + ": " + v.What }
 
 // helper reports whether the folder is a package that serves tests: those named something-test, and everything below ci.

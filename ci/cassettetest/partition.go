@@ -24,6 +24,7 @@ type Owner struct {
 	Repeat                  int // from 1
 }
 
+// String names all four, for messages.
 func (o Owner) String() string {
 	return fmt.Sprintf("%s, %s, %s, repeat %d", o.Dataset, o.Provider, o.Item, o.Repeat)
 }

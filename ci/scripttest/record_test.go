@@ -103,7 +103,7 @@ var _ = Describe("ci/record.sh", func() {
 		Expect(code(cmd.Run())).To(Equal(0), out.String())
 		Expect(out.String()).To(ContainSubstring("record datasets/quickstart.yaml --upstream openai=http://127.0.0.1:4711/v1 --recorded-at 2026-01-05T09:00:00Z"))
 		Expect(out.String()).To(ContainSubstring("record datasets/regression.yaml"))
-		Expect(out.String()).To(ContainSubstring("key: emulator"))
+		Expect(out.String()).To(ContainSubstring("key: not-a-real-key"))
 		Expect(out.String()).NotTo(ContainSubstring("--cassettes"))
 		expectNothingLeft(dir, 2)
 	})

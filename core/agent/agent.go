@@ -155,6 +155,7 @@ func (c Config) Prompt() string {
 func (b *Base) Stream(ctx context.Context, input conversation.Context, opts RunOptions) iter.Seq[llm.StreamEvent] {
 	loop := &llm.Loop{
 		Model:         b.model,
+		Agent:         b.Name(),
 		Name:          b.modelID,
 		Prepare:       func(context.Context, int) (llm.Step, error) { return b.step(), nil },
 		Settings:      opts.Settings,

@@ -28,7 +28,7 @@ type Config struct {
 	Name    string  `yaml:"name"`
 	Persona Persona `yaml:"persona"`
 	Task    Task    `yaml:"task,required"`
-	// Tools are the names of the tools that the agent has.
+	// Tools are the names of the tools that the agent has. Nil means all of [Options.Tools] to a program that builds an agent; an agent file that lists none has none.
 	Tools []string `yaml:"tools"`
 	// BaseToolNames are the tools that the model sees; nil means all, an empty list none.
 	BaseToolNames *[]string `yaml:"base_tool_names"`

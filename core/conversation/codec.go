@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -91,6 +92,7 @@ func kindName(k jsontext.Kind) string {
 
 // AppendValue appends JSON text, or null where it is empty or no JSON. Text that spreads over several lines loses the white space between its tokens.
 func AppendValue(dst []byte, j JSON) []byte {
+	j = readable(j)
 	switch {
 	case j == "" || !j.Valid():
 		return append(dst, "null"...)
@@ -105,6 +107,14 @@ func AppendValue(dst []byte, j JSON) []byte {
 	return append(dst, j...)
 }
 
+// readable replaces bytes that are not UTF-8 as [AppendString] does, before anything else is decided, so that the text means the same when it is read back.
+func readable(j JSON) JSON {
+	if utf8.ValidString(string(j)) {
+		return j
+	}
+	return JSON([]rune(string(j)))
+}
+
 // oneLine reports whether valid JSON text stands on one line without space around it. Within strings JSON has no line breaks.
 func oneLine(j JSON) bool {
 	return j != "" && !isSpace(j[0]) && !isSpace(j[len(j)-1]) && !strings.ContainsAny(string(j), "\r\n")
@@ -113,6 +123,7 @@ func oneLine(j JSON) bool {
 // AppendArguments appends the arguments of a call, as the model wrote them, as a JSON object. Where an object does not tell their text, because they are malformed or spread over several lines, a second member with the name rawKey keeps it: null or the object without white space,
 // then the text as a string. Empty arguments are the empty object.
 func AppendArguments(dst []byte, input JSON, rawKey string) []byte {
+	input = readable(input)
 	args, err := ToolCall{Input: input}.Arguments()
 	switch {
 	case err != nil:

@@ -40,8 +40,8 @@ type Step struct {
 // Loop asks a model, runs the tools that it calls, gives it their results and asks again until it is done. The zero values of all fields but Model are usable. A Loop holds no state of a run and may be used for many at once.
 type Loop struct {
 	Model Model
-	// Name is the model's name for the trace.
-	Name string
+	// Agent and Name are the agent's and the model's names for the trace.
+	Agent, Name string
 	// Prepare gives the system prompt and the visible tools of a model step, counted from 1. It is asked anew for each step.
 	Prepare  func(ctx context.Context, step int) (Step, error)
 	Settings Settings
@@ -177,7 +177,7 @@ func (r *run) emit(e StreamEvent) bool {
 }
 
 func (r *run) start(input conversation.Context) {
-	start := &trace.Start{Model: r.Name, MaxIterations: r.limit}
+	start := &trace.Start{Agent: r.Agent, Model: r.Name, MaxIterations: r.limit}
 	for _, m := range input.Messages() {
 		start.Input = append(start.Input, m)
 	}

@@ -99,7 +99,7 @@ var _ = Describe("a list read entry by entry", func() {
 	})
 
 	DescribeTable("takes memory for one entry", func(file, first, entry, last string) {
-		const entries = 50_000
+		const entries = 20_000
 		r := io.MultiReader(strings.NewReader(first), &repeat{entry, entries}, strings.NewReader(last))
 		var before, after runtime.MemStats
 		runtime.GC()

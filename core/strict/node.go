@@ -171,39 +171,8 @@ func (n Node) NewMapping(fields []Field) Node {
 	return Node{src: n.src, off: n.off, kind: Mapping, sub: sub}
 }
 
-// NewSequence returns a list of the given values at the place of n.
-func (n Node) NewSequence(items []Node) Node {
-	return Node{src: n.src, off: n.off, kind: Sequence, sub: &composite{items: slices.Clone(items)}}
-}
-
 // NewString returns a string without a place.
 func NewString(text string) Node { return Node{kind: String, text: text} }
-
-// Merge lays the fields of over upon those of n, both mappings: a field of over replaces the one of n with its name in place, the others follow in their order. Where either is no mapping, over is returned.
-func (n Node) Merge(over Node) Node {
-	if n.kind != Mapping || over.kind != Mapping {
-		return over
-	}
-	if over.Len() == 0 {
-		return n
-	}
-	if n.Len() == 0 {
-		return over
-	}
-	place := make(map[string]int, n.Len()+over.Len())
-	fields := make([]Field, 0, n.Len()+over.Len())
-	for _, m := range []Node{n, over} {
-		for key, value := range m.Fields() {
-			if i, ok := place[key.Name]; ok {
-				fields[i] = Field{key, value}
-				continue
-			}
-			place[key.Name] = len(fields)
-			fields = append(fields, Field{key, value})
-		}
-	}
-	return over.NewMapping(fields)
-}
 
 // MapStrings returns the tree with each string value (not the keys) replaced by what f returns for it. Parts that do not change are shared. Use [Node.WithText] or [Node.At] inside f to keep places.
 func (n Node) MapStrings(f func(Node) Node) Node {

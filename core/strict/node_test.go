@@ -66,14 +66,6 @@ var _ = Describe("a node", func() {
 		Expect(n.Get("c").WithText("new").Pos()).To(Equal(n.Get("c").Pos()))
 	})
 
-	It("merges mappings by key", func() {
-		a, b := parsed("x: 1\ny: {a: 1}\n"), parsed("z: 3\ny: {b: 2}\n")
-		Expect(a.Merge(b).JSON()).To(Equal(`{"x":1,"y":{"b":2},"z":3}`))
-		Expect(a.Merge(parsed("{}")).JSON()).To(Equal(a.JSON()))
-		Expect(parsed("{}").Merge(b).JSON()).To(Equal(b.JSON()))
-		Expect(a.Merge(parsed("[1]")).JSON()).To(Equal("[1]"))
-	})
-
 	It("finds a part of its text in the file", func() {
 		n := parsed("a: |\n  é {{x}} and\n  {{x}} {{y}}\nb: \"\\u007b{x}}\"\n")
 		a := n.Get("a")

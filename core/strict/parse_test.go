@@ -53,7 +53,7 @@ var _ = Describe("reading YAML", func() {
 			`f.yaml:4:1: key "a" stands here a second time, first at f.yaml:2:1 | remove one of the two`),
 		Entry("keys that are no strings", "12: a\ntrue: b\n? [c]\n: d\n? {e: f}\n: g\n012: h\n",
 			`f.yaml:1:1: a key is a string, not a whole number | quote it: "12"`, `f.yaml:2:1: a key is a string, not true or false | quote it: "true"`,
-			"f.yaml:3:3: a key is a string, not a list", "f.yaml:5:3: a key is a string, not a mapping", `f.yaml:7:1: a key is a string, not a number | quote it: "012"`),
+			"f.yaml:3:3: a key is a string, not a list", "f.yaml:5:3: a key is a string, not a mapping", `f.yaml:7:1: a key is a string, not a whole number | quote it: "012"`),
 		Entry("tags", "a: !foo 1\nb: !!int x\nc: !!seq {}\nd: !!map [1]\ne: !!binary aGk=\nf: !!seq x\n",
 			"f.yaml:1:4: tag !foo is not known here | remove it", "f.yaml:2:4: tag !!int does not fit the value | remove it", "f.yaml:3:4: tag !!seq does not fit the value | remove it",
 			"f.yaml:4:4: tag !!map does not fit the value | remove it", "f.yaml:5:4: tag !!binary is not known here | remove it", "f.yaml:6:4: tag !!seq does not fit the value | remove it"),
@@ -107,10 +107,10 @@ var _ = Describe("reading YAML", func() {
 	})
 
 	It("keeps a place for each part of a long single line", func() {
-		text := "[" + strings.Repeat("é, ", 200_000) + "é]"
+		text := "[" + strings.Repeat("é, ", 40_000) + "é]"
 		n, err := strict.Parse("f.yaml", []byte(text))
 		Expect(err).NotTo(HaveOccurred())
-		Expect(n.Len()).To(Equal(200_001))
+		Expect(n.Len()).To(Equal(40_001))
 		for i, item := range n.Items() {
 			if i%1000 == 0 {
 				Expect(item.Pos().Column).To(Equal(2 + 3*i))

@@ -82,9 +82,7 @@ func (p *Problems) At(i int) *Problems {
 	return &Problems{found: p.all(), parent: p, index: i}
 }
 
-// Path returns the key path that p stands for.
-func (p *Problems) Path() string { return string(p.appendPath(nil)) }
-
+// appendPath appends the key path that p stands for.
 func (p *Problems) appendPath(dst []byte) []byte {
 	if p.parent == nil {
 		return dst
@@ -113,7 +111,7 @@ func word(s string) bool {
 
 // Add adds a problem at a place. The hint says what to do; it may be empty.
 func (p *Problems) Add(pos failure.Position, hint, format string, args ...any) {
-	p.add(Problem{Pos: pos, Path: p.Path(), Message: fmt.Sprintf(format, args...), Hint: hint})
+	p.add(Problem{Pos: pos, Path: string(p.appendPath(nil)), Message: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // AddError adds an error that was found elsewhere, with the places, hints and codes that it has. The parts of a joined error count one by one. A nil error adds nothing.
@@ -151,9 +149,6 @@ func (p *Problems) add(problem Problem) {
 
 // Len returns how often a problem was added so far. It serves to see whether something new was found, as a repeated problem counts here but is told once.
 func (p *Problems) Len() int { return p.all().total }
-
-// Full reports whether problems are no longer kept, so that a long file need not be read further.
-func (p *Problems) Full() bool { return len(p.all().list) >= MaxProblems }
 
 // All returns the problems kept, by file, line and column.
 func (p *Problems) All() []Problem {

@@ -221,7 +221,11 @@ func (y *yamlParser) key(k *yaml.Node, off int32) (string, bool) {
 		k = k.Alias
 	}
 	if k.Kind != yaml.ScalarNode {
-		y.p.Add(y.src.position(int(off)), "", "a key is a string, not %s", map[bool]string{true: "a list", false: "a mapping"}[k.Kind == yaml.SequenceNode])
+		kind := Mapping
+		if k.Kind == yaml.SequenceNode {
+			kind = Sequence
+		}
+		y.p.Add(y.src.position(int(off)), "", "a key is a string, not %s", kind)
 		return "", false
 	}
 	n := Node{src: y.src, off: off}
@@ -230,8 +234,8 @@ func (y *yamlParser) key(k *yaml.Node, off int32) (string, bool) {
 	}
 	y.checkTag(k, n)
 	if plain(k) && k.Style&yaml.TaggedStyle == 0 {
-		if kind, _, why := resolve(k.Value); kind != String || why != "" {
-			y.p.Add(n.Pos(), "quote it: \""+k.Value+"\"", "a key is a string, not %s", map[bool]string{true: "a number", false: kind.String()}[why != ""])
+		if kind, _, _ := resolve(k.Value); kind != String {
+			y.p.Add(n.Pos(), "quote it: \""+k.Value+"\"", "a key is a string, not %s", kind)
 		}
 	}
 	return k.Value, true

@@ -8,8 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/agnivade/levenshtein"
+
 	"github.com/echoeval/echoeval/core/conversation"
-	"github.com/echoeval/echoeval/core/strict"
 )
 
 // Reserved are the names that no tool may have: the first two are kept for agents that work together and have no code, the others belong to the skills.
@@ -147,5 +148,15 @@ func (r *Registry) Unknown(name string) string {
 	return b.String() + " (available: " + strings.Join(names, ", ") + ")"
 }
 
-// Nearest returns the name that a model or a person most likely meant; see [strict.Nearest].
-func Nearest(name string, names []string) (string, bool) { return strict.Nearest(name, names) }
+// Nearest returns the name that differs least from a misspelt one, if any comes close: at most a third of its letters wrong, or two, upper and lower case and - and _ being the same. Of equally near names the first in order counts.
+func Nearest(name string, names []string) (string, bool) {
+	fold := strings.NewReplacer("-", "_", " ", "_", ".", "_")
+	key := fold.Replace(strings.ToLower(short(name)))
+	best, nearest := max(2, len(key)/3)+1, ""
+	for _, candidate := range slices.Sorted(slices.Values(names)) {
+		if d := levenshtein.ComputeDistance(key, fold.Replace(strings.ToLower(candidate))); d < best {
+			best, nearest = d, candidate
+		}
+	}
+	return nearest, nearest != ""
+}

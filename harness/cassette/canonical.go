@@ -1,16 +1,14 @@
 package cassette
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
-	"maps"
 	"mime"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Key is what requests are matched by: the SHA-256 of the canonical request. It is never stored.
@@ -25,28 +23,37 @@ type Key [sha256.Size]byte
 //
 // A canonical request is its own canonical form. Neither header nor body are changed.
 func Canonical(method, rawURL string, header http.Header, body []byte, rules *Rules) (Request, []string) {
+	return canonical(Request{Method: method, URL: rawURL, Headers: header, Body: string(body)}, rules)
+}
+
+// Recanonical returns the canonical form of a stored request, which may have been edited by hand or stored under other rules.
+func Recanonical(stored Request, rules *Rules) Request {
+	r, _ := canonical(stored, rules)
+	return r
+}
+
+func canonical(r Request, rules *Rules) (Request, []string) {
 	c := canon{rules: rules}
 	if rules == nil {
 		c.rules = &Rules{}
 	}
-	request := Request{Method: method, URL: c.url(rawURL), Headers: c.headers(header)}
-	request.Body = c.body(string(body), request.Headers)
+	out := Request{Method: r.Method, URL: c.url(r.URL), Headers: c.headers(r.Headers)}
+	out.Body = c.body(r.Body, out.Headers)
 	slices.Sort(c.applied)
-	return request, c.applied
+	return out, c.applied
 }
 
 // KeyOf returns the key of a canonical request.
 func KeyOf(r Request) Key {
-	h := sha256.New()
-	var length [8]byte
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	p := b.scratch[:0]
 	part := func(s string) {
-		binary.BigEndian.PutUint64(length[:], uint64(len(s)))
-		h.Write(length[:])
-		h.Write([]byte(s))
+		p = append(binary.BigEndian.AppendUint64(p, uint64(len(s))), s...)
 	}
 	part(r.Method)
 	part(r.URL)
-	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+	for _, name := range names(r.Headers) {
 		part(name)
 		for _, v := range r.Headers[name] {
 			part(v)
@@ -55,9 +62,18 @@ func KeyOf(r Request) Key {
 	}
 	part("")
 	part(r.Body)
-	var key Key
-	h.Sum(key[:0])
-	return key
+	b.scratch = p
+	return sha256.Sum256(p)
+}
+
+// names returns the keys of a map, sorted.
+func names[V any](m map[string]V) []string {
+	all := make([]string, 0, len(m))
+	for name := range m {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
 }
 
 // ToolURL is the URL of an interaction with a tool. A name that begins with "-/" is one of the project's own, such as -/specs/SOURCE for a list of tools that was discovered.
@@ -171,7 +187,7 @@ func dropRule(name string) string {
 
 func (c *canon) headers(header http.Header) http.Header {
 	var kept http.Header
-	for _, raw := range slices.Sorted(maps.Keys(header)) {
+	for _, raw := range names(header) {
 		name := http.CanonicalHeaderKey(raw)
 		if !slices.Contains(requestHeaders, name) {
 			c.apply(dropRule(name))
@@ -226,32 +242,37 @@ func (c *canon) body(body string, header http.Header) string {
 	if start == "" || start[0] != '{' && start[0] != '[' {
 		return c.redact(body, false)
 	}
-	// A replaced name of a member can change the order of members; a few rounds settle it.
-	text, valid := sortJSON(body)
-	for range 8 {
-		redacted := c.redact(text, true)
-		if redacted == text {
-			break
-		}
-		text, valid = sortJSON(redacted)
-	}
-	if !valid {
-		return text
-	}
-	text = layout(text)
-	if text != body {
+	text, valid := c.json(body)
+	if valid && text != body {
 		c.apply("json")
 	}
 	return text
 }
 
-// sortJSON returns compact JSON with sorted keys and numbers as written. What is no JSON it returns as it is, and false.
-func sortJSON(text string) (string, bool) {
-	v := jsontext.Value(text)
-	if v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) != nil {
+// json returns the canonical form of JSON, or where it is none the text with placeholders, and false.
+func (c *canon) json(body string) (string, bool) {
+	b := buffers.Get().(*buffer)
+	defer buffers.Put(b)
+	text := body
+	if c.rules.possible(body) {
+		// A replaced name of a member can change the order of members; a few rounds settle it.
+		text, _ = sortJSON(body)
+		for range 8 {
+			redacted := c.redact(text, true)
+			if redacted == text {
+				break
+			}
+			text, _ = sortJSON(redacted)
+		}
+	}
+	if !b.sort(text) {
 		return text, false
 	}
-	return string(v), true
+	b.lines = layout(b.lines[:0], b.sorted)
+	if string(b.lines) == body {
+		return body, true
+	}
+	return string(b.lines), true
 }
 
 // multipart replaces the boundary in header and body.
@@ -274,62 +295,52 @@ func (c *canon) multipart(body string, header http.Header) string {
 // longLine is the length in bytes up to which JSON stays on one line.
 const longLine = 100
 
-// layout breaks compact JSON into lines that a reviewer can compare: one per member of the outermost object (or element of the outermost list), and one per element of a list among those, such as messages and tools.
-func layout(compact string) string {
+// layout appends compact JSON in lines that a reviewer can compare: one per member of the outermost object (or element of the outermost list), and one per element of a list among those, such as messages and tools.
+func layout(b, compact []byte) []byte {
 	if len(compact) <= longLine {
-		return compact
+		return append(b, compact...)
 	}
-	b := make([]byte, 0, len(compact)+len(compact)/16)
 	depth := 0
 	var broken [3]bool // whether the container of that depth is broken into lines
-	line := func(depth int) {
-		b = append(b, '\n')
+	from := 0          // of what is not yet in b
+	line := func(to, depth int) {
+		b = append(append(b, compact[from:to]...), '\n')
 		b = append(b, spaces[:depth]...)
+		from = to
 	}
-	for i := 0; i < len(compact); {
-		ch := compact[i]
-		switch ch {
+	for i := 0; i < len(compact); i++ {
+		switch c := compact[i]; c {
 		case '"':
-			end := stringEnd(compact, i)
-			b = append(b, compact[i:end]...)
-			i = end
-			continue
+			i = stringEnd(compact, i)
 		case '{', '[':
-			b = append(b, ch)
 			depth++
 			if depth <= 2 {
 				empty := compact[i+1] == '}' || compact[i+1] == ']'
-				broken[depth] = !empty && (depth == 1 || ch == '[' && broken[1])
+				broken[depth] = !empty && (depth == 1 || c == '[' && broken[1])
 				if broken[depth] {
-					line(depth)
+					line(i+1, depth)
 				}
 			}
 		case '}', ']':
 			if depth <= 2 && broken[depth] {
-				line(depth - 1)
+				line(i, depth-1)
 			}
 			depth--
-			b = append(b, ch)
 		case ',':
-			b = append(b, ch)
 			if depth <= 2 && broken[depth] {
-				line(depth)
+				line(i+1, depth)
 			}
-		default:
-			b = append(b, ch)
 		}
-		i++
 	}
-	return string(b)
+	return append(b, compact[from:]...)
 }
 
-// stringEnd returns the end of the JSON string that begins at i.
-func stringEnd(s string, i int) int {
-	for i++; ; {
-		n := strings.IndexByte(s[i:], '"')
-		i += n + 1
+// stringEnd returns the place of the quote that ends the JSON string that begins at i.
+func stringEnd(s []byte, i int) int {
+	for {
+		i += bytes.IndexByte(s[i+1:], '"') + 1
 		slashes := 0
-		for s[i-2-slashes] == '\\' {
+		for s[i-1-slashes] == '\\' {
 			slashes++
 		}
 		if slashes%2 == 0 {

@@ -1,7 +1,6 @@
 package cassette
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,13 +10,19 @@ import (
 
 // Difference says how a request differs from a recorded one.
 type Difference struct {
+	// Changes are the first change of each class that holds, in the order of the classes; the first of them says what the difference is about.
+	Changes []Change
+	// Count is the number of paths that differ, Prefix that of messages at the beginning that do not.
+	Count, Prefix int
+}
+
+// Change is one path at which two requests differ.
+type Change struct {
 	Class Class
 	// Path is where: a path of JSON in the body such as messages[3].content, or method, url, headers.NAME, body.
 	Path string
 	// Old and New are the recorded value and the present one, shortened around the first place where they part and escaped for a terminal. A value that is not there is "absent".
 	Old, New string
-	// Count is the number of paths that differ, Prefix that of messages at the beginning that do not.
-	Count, Prefix int
 }
 
 // change is one path whose values differ; a side is nil where it has none.
@@ -40,7 +45,7 @@ func Diff(recorded, got Request) (path, old, new string) {
 	return "", "", ""
 }
 
-// Compare classifies the difference between two canonical requests and shows the first path of that class. Equal requests give the zero Difference.
+// Compare classifies the difference between two canonical requests. Equal requests give the zero Difference.
 func Compare(recorded, got Request) Difference {
 	outside, inside := changes(recorded, got)
 	d := Difference{Count: len(outside) + len(inside)}
@@ -48,19 +53,24 @@ func Compare(recorded, got Request) Difference {
 		return d
 	}
 	s := shapeOf(got.URL)
-	var first change
-	take := func(c change, class Class) {
-		if d.Class == "" || First(class, d.Class) != d.Class {
-			d.Class, first = class, c
+	first := map[Class]change{}
+	take := func(class Class, c change) {
+		if _, there := first[class]; !there {
+			first[class] = c
 		}
 	}
 	for _, c := range outside {
-		take(c, outsideClass(s, recorded, got, c.path))
+		take(outsideClass(s, recorded, got, c.path), c)
 	}
 	for _, c := range inside {
-		take(c, insideClass(s, got, c))
+		take(insideClass(s, got, c), c)
 	}
-	d.Path, d.Old, d.New = show(first)
+	for _, class := range Classes {
+		if c, there := first[class]; there {
+			path, old, new := show(c)
+			d.Changes = append(d.Changes, Change{class, path, old, new})
+		}
+	}
 	if s != nil {
 		d.Prefix = prefix(s, recorded.Body, got.Body)
 	}
@@ -103,14 +113,14 @@ func changes(a, b Request) (outside, inside []change) {
 	}
 	add("method", a.Method, b.Method)
 	add("url", a.URL, b.URL)
-	names := map[string]bool{}
+	all := map[string]bool{}
 	for name := range a.Headers {
-		names[name] = true
+		all[name] = true
 	}
 	for name := range b.Headers {
-		names[name] = true
+		all[name] = true
 	}
-	for _, name := range sorted(names) {
+	for _, name := range names(all) {
 		add(join("headers", strings.ToLower(name)), strings.Join(a.Headers[name], ", "), strings.Join(b.Headers[name], ", "))
 	}
 	if a.Body == b.Body {
@@ -128,15 +138,6 @@ func changes(a, b Request) (outside, inside []change) {
 	return outside, inside
 }
 
-func sorted(set map[string]bool) []string {
-	var names []string
-	for name := range set {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 func text(s string) *tree { return &tree{kind: '"', text: s} }
 
 // differ collects the paths at which two values part. role is that of the message they are in.
@@ -148,14 +149,14 @@ func differ(a, b *tree, path, role string, to *[]change) {
 		if r := b.member("role"); r != nil && role == "" {
 			role = r.text
 		}
-		names := map[string]bool{}
+		all := map[string]bool{}
 		for _, name := range a.names {
-			names[name] = true
+			all[name] = true
 		}
 		for _, name := range b.names {
-			names[name] = true
+			all[name] = true
 		}
-		for _, name := range sorted(names) {
+		for _, name := range names(all) {
 			one(a.member(name), b.member(name), join(path, name), role, to)
 		}
 	case a.kind == '[':

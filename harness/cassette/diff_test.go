@@ -32,10 +32,7 @@ var _ = Describe("two requests", func() {
 	DescribeTable("differ by class, path and values", func(old, new string, class cassette.Class, path, was, is string) {
 		Expect(chat).To(ContainSubstring(old))
 		d := cassette.Compare(canonical(chat), canonical(strings.Replace(chat, old, new, 1)))
-		Expect(d.Class).To(Equal(class))
-		Expect(d.Path).To(Equal(path))
-		Expect(d.Old).To(Equal(was))
-		Expect(d.New).To(Equal(is))
+		Expect(d.Changes[0]).To(Equal(cassette.Change{Class: class, Path: path, Old: was, New: is}))
 		Expect(d.Count).To(BeNumerically(">=", 1))
 	},
 		Entry(nil, `"gpt-4o-mini"`, `"gpt-4o"`, cassette.ClassModel, "model", `"gpt-4o-mini"`, `"gpt-4o"`),
@@ -55,21 +52,27 @@ var _ = Describe("two requests", func() {
 		Entry(nil, `:100`, `:200`, cassette.ClassParameters, "max_completion_tokens", "100", "200"),
 		Entry("what nobody knows", `"stream":true,`, `"stream":true,"new-thing":{"a":1},`, cassette.ClassParameters, `new-thing`, "absent", `{"a":1}`),
 		Entry(nil, `0.2`, `0.3`, cassette.ClassSampling, "temperature", "0.2", "0.3"),
-		Entry(nil, `"stream":true`, `"stream":false`, cassette.ClassTransport, "stream", "true", "false"),
-		Entry("the class that comes first counts, not the path", `"stream":true,"temperature":0.2`, `"stream":false,"temperature":0.3`, cassette.ClassSampling, "temperature", "0.2", "0.3"),
+		Entry("whose readers differ", `"stream":true`, `"stream":false`, cassette.ClassParameters, "stream", "true", "false"),
+		Entry(nil, `"stream":true`, `"stream":true,"store":true`, cassette.ClassTransport, "store", "absent", "true"),
+		Entry("the class that comes first counts, not the path", `"stream":true,"temperature":0.2`, `"stream":true,"metadata":{},"temperature":0.3`, cassette.ClassSampling, "temperature", "0.2", "0.3"),
 	)
+
+	It("differ in several classes at once", func() {
+		other := strings.NewReplacer("gpt-4o-mini", "gpt-4o", "call 112", "call 911", ":100", ":200", `"stream":true`, `"stream":true,"store":true`).Replace(chat)
+		Expect(classes(canonical(chat), canonical(other))).To(Equal([]cassette.Class{cassette.ClassModel, cassette.ClassSystemPrompt, cassette.ClassParameters, cassette.ClassTransport}))
+	})
 
 	It("differ in what is around the body", func() {
 		base := canonical(chat)
 		other := base
 		other.Headers = http.Header{"Content-Type": {"application/json"}, "Openai-Beta": {"a"}}
 		d := cassette.Compare(base, other)
-		Expect([]string{string(d.Class), d.Path, d.Old, d.New}).To(Equal([]string{"transport", "headers.openai-beta", `""`, `"a"`}))
+		Expect(d.Changes).To(Equal([]cassette.Change{{Class: cassette.ClassTransport, Path: "headers.openai-beta", Old: `""`, New: `"a"`}}))
 		other = base
 		other.URL = "https://api.openai.com/v1/embeddings"
-		Expect(cassette.Compare(base, other).Class).To(Equal(cassette.ClassOther))
+		Expect(classes(base, other)[0]).To(Equal(cassette.ClassOther))
 		other.URL = "https://eu.api.openai.com/v1/chat/completions"
-		Expect(cassette.Compare(base, other).Class).To(Equal(cassette.ClassTransport))
+		Expect(classes(base, other)[0]).To(Equal(cassette.ClassTransport))
 		Expect(cassette.Compare(base, base)).To(Equal(cassette.Difference{}))
 		path, old, new := cassette.Diff(base, other)
 		Expect(path + " " + old + " " + new).To(HavePrefix(`url "https://api.openai.com`))
@@ -79,9 +82,9 @@ var _ = Describe("two requests", func() {
 		a, _ := cassette.Canonical(cassette.Method, cassette.ToolURL("read_file"), nil, []byte(`{"path":"a"}`), nil)
 		b, _ := cassette.Canonical(cassette.Method, cassette.ToolURL("read_file"), nil, []byte(`{"path":"b"}`), nil)
 		d := cassette.Compare(a, b)
-		Expect([]string{string(d.Class), d.Path, d.Old, d.New}).To(Equal([]string{"tool-arguments", "path", `"a"`, `"b"`}))
+		Expect(d.Changes).To(Equal([]cassette.Change{{Class: cassette.ClassToolArguments, Path: "path", Old: `"a"`, New: `"b"`}}))
 		c, _ := cassette.Canonical(cassette.Method, cassette.ToolURL("write_file"), nil, []byte(`{"path":"a"}`), nil)
-		Expect(cassette.Compare(a, c).Class).To(Equal(cassette.ClassOther))
+		Expect(classes(a, c)[0]).To(Equal(cassette.ClassOther))
 	})
 
 	It("have a nearest one", func() {
@@ -97,7 +100,7 @@ var _ = Describe("two requests", func() {
 		for n := range 3 {
 			best, d := cassette.Nearest(recorded, step(n, "new"))
 			Expect(best).To(Equal(n + 1))
-			Expect(d.Class).To(Equal(cassette.ClassSystemPrompt))
+			Expect(d.Changes[0].Class).To(Equal(cassette.ClassSystemPrompt))
 		}
 		best, d := cassette.Nearest(recorded, step(4, "old"))
 		Expect(best).To(Equal(3))
@@ -109,7 +112,7 @@ var _ = Describe("two requests", func() {
 	It("are classified for every kind of change that real traffic shows", func() {
 		paths, err := filepath.Glob(filepath.Join(suite.SharedData("cassettes", "go-vcr-v2"), "*", "*.yaml"))
 		Expect(err).NotTo(HaveOccurred())
-		classes := map[cassette.Class]int{}
+		seen := map[cassette.Class]int{}
 		requests, chats := 0, 0
 		for _, path := range paths {
 			c, err := vcr.Load(strings.TrimSuffix(path, ".yaml"))
@@ -127,7 +130,7 @@ var _ = Describe("two requests", func() {
 				chats++
 				if previous != nil {
 					d := cassette.Compare(*previous, r)
-					classes[d.Class]++
+					seen[d.Changes[0].Class]++
 				}
 				previous = &r
 				var body map[string]json.RawMessage
@@ -141,18 +144,25 @@ var _ = Describe("two requests", func() {
 					text, err := json.Marshal(changed)
 					Expect(err).NotTo(HaveOccurred())
 					d := cassette.Compare(r, canonical(string(text)))
-					classes[d.Class]++
+					seen[d.Changes[0].Class]++
 				}
 			}
 		}
 		Expect(requests).To(BeNumerically(">", 20))
 		Expect(chats).To(BeNumerically(">", 5))
-		Expect(classes).To(HaveKey(cassette.ClassModel))
-		Expect(classes).To(HaveKey(cassette.ClassToolSchema))
-		Expect(classes).NotTo(HaveKey(cassette.ClassOther))
-		GinkgoWriter.Println(requests, "requests,", chats, "chats:", classes)
+		Expect(seen).To(HaveKey(cassette.ClassModel))
+		Expect(seen).To(HaveKey(cassette.ClassToolSchema))
+		Expect(seen).NotTo(HaveKey(cassette.ClassOther))
+		GinkgoWriter.Println(requests, "requests,", chats, "chats:", seen)
 	})
 })
+
+func classes(recorded, got cassette.Request) (all []cassette.Class) {
+	for _, c := range cassette.Compare(recorded, got).Changes {
+		all = append(all, c.Class)
+	}
+	return all
+}
 
 func FuzzCompare(f *testing.F) {
 	f.Add(chat, strings.Replace(chat, "112", "911", 1))
@@ -165,11 +175,12 @@ func FuzzCompare(f *testing.F) {
 		if (cassette.KeyOf(x) == cassette.KeyOf(y)) != (d.Count == 0) {
 			t.Fatalf("%q and %q: %+v", a, b, d)
 		}
-		if d.Count > 0 && (d.Class == "" || d.Path == "" || d.Old == "" || d.New == "") {
+		if d.Count > 0 != (len(d.Changes) > 0) {
 			t.Fatalf("nothing to show: %+v", d)
 		}
-		for _, s := range []string{d.Old, d.New} {
-			if len(s) > 1000 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0x202E }) {
+		for _, c := range d.Changes {
+			s := c.Old + c.New
+			if c.Class == "" || c.Path == "" || c.Old == "" || c.New == "" || len(s) > 2000 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7F && r < 0xA0 || r == 0x202E }) {
 				t.Fatalf("not fit for a terminal: %q", s)
 			}
 		}

@@ -3,8 +3,6 @@ package cassette
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +148,7 @@ func (e *encoder) hashes(m map[string]string) {
 		return
 	}
 	e.raw("  hashes:\n")
-	for _, name := range slices.Sorted(maps.Keys(m)) {
+	for _, name := range names(m) {
 		if !hashName(name) {
 			e.fail("the name of a hash, %q, is not made of 1 to 64 small letters, digits and -._", name)
 		}
@@ -178,7 +176,7 @@ func (e *encoder) lists(name string, m map[string][]string) {
 		return
 	}
 	e.raw("    " + name + ":\n")
-	for _, key := range slices.Sorted(maps.Keys(m)) {
+	for _, key := range names(m) {
 		if !listName(key) {
 			e.fail("%s: the name %q cannot stand in a cassette", name, key)
 		}

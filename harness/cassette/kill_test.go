@@ -25,16 +25,24 @@ func version(n int) *cassette.File {
 	return f
 }
 
+// children are what the test binary does when it is run again with one of these variables set: the value is its argument, the result its exit code.
+var children = map[string]func(arg string) int{savePath: saveForEver}
+
 func TestMain(m *testing.M) {
-	path := os.Getenv(savePath)
-	if path == "" {
-		os.Exit(m.Run())
+	for name, run := range children {
+		if arg := os.Getenv(name); arg != "" {
+			os.Exit(run(arg))
+		}
 	}
+	os.Exit(m.Run())
+}
+
+func saveForEver(path string) int {
 	files := []*cassette.File{version(0), version(1)}
 	for n := 0; ; n++ {
 		if err := cassette.Save(path, "c.yaml", files[n%2]); err != nil {
 			fmt.Println(err)
-			os.Exit(1)
+			return 1
 		}
 		if n == 0 {
 			fmt.Println("saved")

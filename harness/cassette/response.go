@@ -1,7 +1,6 @@
 package cassette
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ var requestIDs = []string{"Request-Id", "X-Amzn-Requestid", "X-Request-Id"}
 func (r *Rules) Seal(code int, header http.Header, body string) (http.Header, string, []string) {
 	c := canon{rules: r}
 	var kept http.Header
-	for _, raw := range slices.Sorted(maps.Keys(header)) {
+	for _, raw := range names(header) {
 		name := http.CanonicalHeaderKey(raw)
 		if !listed(responseHeaders, name) && !(code >= 400 && slices.Contains(requestIDs, name)) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 
 	"github.com/echoeval/echoeval/core/failure"
 )
@@ -16,6 +17,9 @@ func Save(path, display string, f *File) error {
 	data, err := Encode(f)
 	if err != nil {
 		return failure.At(failure.Position{File: display}, failure.Cassette, "%w", err)
+	}
+	if len(data) > maxSize {
+		return failure.At(failure.Position{File: display}, failure.Cassette, "%d MiB are more than a cassette may have (%d)", len(data)>>20, maxSize>>20)
 	}
 	return Write(path, display, data, 0o644)
 }
@@ -71,15 +75,15 @@ func Write(path, display string, data []byte, perm os.FileMode) (err error) {
 	return syncDir(dir)
 }
 
-// syncDir makes the new name reach the disk. Systems that cannot sync a folder keep the order of renames themselves.
+// syncDir makes the new name reach the disk. Windows cannot sync a folder.
 func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close()
-	if err := d.Sync(); err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, os.ErrInvalid) {
-		return err
-	}
-	return nil
+	return d.Sync()
 }

@@ -2,7 +2,6 @@ package cassette
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -82,7 +81,7 @@ func (s *scanner) text(field, text string) bool {
 }
 
 func (s *scanner) lists(field string, m map[string][]string) {
-	for _, name := range slices.Sorted(maps.Keys(m)) {
+	for _, name := range names(m) {
 		for _, v := range m[name] {
 			s.text(join(field, strings.ToLower(name)), v)
 		}

@@ -23,20 +23,11 @@ const (
 	ClassToolResult      Class = "tool-result"
 	ClassParameters      Class = "parameters" // limit of the output, format of the response, choice of tools
 	ClassSampling        Class = "sampling"
-	ClassTransport       Class = "transport" // streaming or not, versions, what the model does not see
+	ClassTransport       Class = "transport" // headers, addresses, and what the model does not see; a stream in the place of a whole reply is a parameter, as its reader could not read the other
 )
 
 // Classes lists all classes in order.
 var Classes = []Class{ClassOther, ClassInputFiles, ClassModel, ClassSystemPrompt, ClassToolSchema, ClassToolDescription, ClassUserInput, ClassHistory, ClassToolArguments, ClassToolResult, ClassParameters, ClassSampling, ClassTransport}
-
-// First returns the class that counts where both hold. The empty class counts last.
-func First(a, b Class) Class {
-	i, j := slices.Index(Classes, a), slices.Index(Classes, b)
-	if j < 0 || i >= 0 && i <= j {
-		return a
-	}
-	return b
-}
 
 // shape tells what the parts of a vendor's requests are. A further vendor is a further row.
 type shape struct {
@@ -83,7 +74,6 @@ var shapes = []shape{
 			{"logit_bias", ClassSampling},
 			{"logprobs", ClassSampling},
 			{"top_logprobs", ClassSampling},
-			{"stream", ClassTransport},
 			{"stream_options", ClassTransport},
 			{"user", ClassTransport},
 			{"safety_identifier", ClassTransport},

@@ -70,9 +70,13 @@ func (d *Dataset) check(n strict.Node, c *Check, outer bool, p *strict.Problems)
 	found := p.Len()
 	var kinds []strict.Field
 	for key, v := range n.Fields() {
+		if !slices.Contains(modifiers, key.Name) {
+			kinds = append(kinds, strict.Field{Key: key, Value: v})
+			continue
+		}
 		at := p.Key(key.Name)
 		switch {
-		case slices.Contains(modifiers, key.Name) && !outer:
+		case !outer:
 			p.Add(key.Pos(), "put it beside not", "%s stands within not", key.Name)
 		case key.Name == "name":
 			strict.Decode(v, &c.Name, at)
@@ -88,8 +92,6 @@ func (d *Dataset) check(n strict.Node, c *Check, outer bool, p *strict.Problems)
 			c.Threshold = fraction(v, at)
 		case key.Name == "required":
 			strict.Decode(v, &c.Required, at)
-		default:
-			kinds = append(kinds, strict.Field{Key: key, Value: v})
 		}
 	}
 	if len(kinds) > 1 && d.options.Checks != nil {
@@ -198,7 +200,7 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 	return list
 }
 
-// nameChecks gives each check without a name that of its kind, numbered from the second.
+// nameChecks gives each check without a name that of its kind, numbered from the second. p is seen from the mapping that holds the checks.
 func nameChecks(checks []Check, p *strict.Problems) {
 	if len(checks) < 2 {
 		for i := range checks {
@@ -220,7 +222,7 @@ func nameChecks(checks []Check, p *strict.Problems) {
 			}
 		}
 		if at, taken := first[c.Name]; taken {
-			p.Add(c.Pos, "give it another name: name: ...", "a check named %q stands here a second time, first at %s", c.Name, at)
+			p.Key("checks").Add(c.Pos, "give it another name: name: ...", "a check named %q stands here a second time, first at %s", c.Name, at)
 			continue
 		}
 		first[c.Name] = c.Pos

@@ -1,12 +1,12 @@
 package dataset
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -74,13 +74,14 @@ func checkInput(n strict.Node, p *strict.Problems) {
 
 // content renders and reads the input of an item. It returns the canonical text of what the model will see.
 func (d *Dataset) content(it *Item, base, own *layer, s scope, m *media, p *strict.Problems) []byte {
-	from, n, at := base, base.input, p.Root().Key("defaults").Key("input")
+	from, n := base, base.input
 	if own.isReset(keyInput) || !own.input.IsZero() {
-		from, n, at = own, own.input, p.Key("input")
+		from, n = own, own.input
 	}
 	if n.IsZero() {
 		return nil // said by the caller, who knows where
 	}
+	at := from.problems(p).Key("input")
 	found := p.Len()
 	if !from.data && hasTemplate(n) {
 		n = n.MapStrings(func(n strict.Node) strict.Node {
@@ -182,7 +183,10 @@ type attachmentFile struct {
 	err                     error
 }
 
-var errTooLong = errors.New("too long")
+var (
+	errTooLong = errors.New("too long")
+	errNoFile  = errors.New("no regular file")
+)
 
 func (m *media) read(d *Dataset, file string) attachmentFile {
 	if m.file != file {
@@ -201,12 +205,7 @@ func readMedia(root, file string) attachmentFile {
 		return attachmentFile{err: err}
 	}
 	defer dir.Close()
-	f, err := dir.Open(rel)
-	if err != nil {
-		return attachmentFile{err: err}
-	}
-	defer f.Close()
-	data, err := bounded(f, MaxMedia)
+	data, err := readBounded(dir.FS(), filepath.ToSlash(rel), MaxMedia)
 	if err != nil {
 		return attachmentFile{err: err}
 	}
@@ -223,21 +222,23 @@ func mediaType(data []byte) string {
 	return ""
 }
 
-// readBounded reads a file of at most limit bytes.
-func readBounded(file string, limit int64) ([]byte, error) {
-	f, err := os.Open(file)
+// readBounded reads a regular file of at most limit bytes. Other files, such as pipes, could block for ever.
+func readBounded(from fs.FS, name string, limit int64) ([]byte, error) {
+	info, err := fs.Stat(from, name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	f, err := from.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return bounded(f, limit)
-}
-
-func bounded(r io.Reader, limit int64) ([]byte, error) {
-	var b bytes.Buffer
-	n, err := io.Copy(&b, io.LimitReader(r, limit+1))
-	if err == nil && n > limit {
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
 		err = errTooLong
 	}
-	return b.Bytes(), err
+	return data, err
 }

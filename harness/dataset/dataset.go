@@ -151,9 +151,9 @@ func Open(file string, options Options) (*Dataset, error) {
 	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && ext != ".json" {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s: a dataset file ends in .yaml or .json", d.File), "items in other formats are named by a dataset file: items: %s", path.Base(d.File))
 	}
-	in, err := os.Open(file)
+	in, err := openRegular(file)
 	if err != nil {
-		return nil, unreadable(failure.Position{File: d.File}, "dataset file "+d.File, err)
+		return nil, unreadable(failure.Position{}, "dataset file "+d.File, err)
 	}
 	defer in.Close()
 	root, list, err := strict.Split(d.File, in, "items")
@@ -199,7 +199,7 @@ func (d *Dataset) decode(root strict.Node, list *strict.List, p *strict.Problems
 		} else {
 			at := p.Key("defaults")
 			d.defaults = d.layer(n, true, false, at)
-			d.defaults.checkNames = checkNames(d.defaults.checks, at.Key("checks"))
+			d.defaults.checkNames = checkNames(d.defaults.checks, at)
 		}
 	}
 	d.gates(keys.Gates, p.Key("gates"))
@@ -244,6 +244,18 @@ func (d *Dataset) resolveInside(n strict.Node, p *strict.Problems) (string, bool
 	return file, ok
 }
 
+// openRegular opens a regular file. Others, such as pipes, could block for ever and cannot be read twice.
+func openRegular(file string) (*os.File, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNoFile
+	}
+	return os.Open(file)
+}
+
 // unreadable says why a file cannot be read, without its absolute path.
 func unreadable(pos failure.Position, what string, err error) error {
 	reason := "cannot be read"
@@ -252,6 +264,10 @@ func unreadable(pos failure.Position, what string, err error) error {
 		reason = "does not exist"
 	case errors.Is(err, fs.ErrPermission):
 		reason = "cannot be read: permission denied"
+	case errors.Is(err, errNoFile):
+		reason = "is no file"
+	case errors.Is(err, errTooLong):
+		reason = "is too long"
 	}
 	if pos.Line > 0 {
 		return failure.At(pos, failure.Input, "%s %s", what, reason)
@@ -271,7 +287,7 @@ func (d *Dataset) agent(n strict.Node, p *strict.Problems) Agent {
 			return Agent{Node: n}
 		}
 		name := d.show(file)
-		data, err := readBounded(file, strict.MaxDocument)
+		data, err := readBounded(os.DirFS(filepath.Dir(file)), filepath.Base(file), strict.MaxDocument)
 		if err != nil {
 			p.AddError(failure.WithHint(unreadable(n.Pos(), "agent file "+name, err), "the path is relative to the file that names it"))
 			return Agent{Node: n, File: name}

@@ -231,7 +231,7 @@ replay: {allow_leftover: true}
 		Entry(nil, `""`, "d:3:8: agent: the path is empty"),
 		Entry(nil, `"a\0"`, "d:3:8: agent: a path holds no NUL"),
 		Entry(nil, "[a]", "d:3:8: agent: want the path of an agent file or a mapping, got a list"),
-		Entry(nil, ".", "d:3:8: agent file datasets cannot be read | the path is relative to the file that names it"),
+		Entry(nil, ".", "d:3:8: agent file datasets is no file | the path is relative to the file that names it"),
 	)
 })
 
@@ -483,6 +483,17 @@ var _ = Describe("items", func() {
 		_, err := load(dir)
 		Expect(problems(err)).To(Equal("d:6:27: file datasets/x.png cannot be read\n" +
 			"d:7:32: items[1].workspace: workspace datasets/w leaves the project's folder through a symbolic link | the path is relative to the file that names it"))
+	})
+
+	It("do not wait for pipes, and bound what they read", func() {
+		dir := project(map[string]string{"datasets/d.yaml": head + "items:\n- {id: a, input: [{image: pipe.png}, {image: big.png}, {document: x.pdf}]}\n", "datasets/x.pdf": "%PDF-1.7 x"})
+		big, err := os.Create(filepath.Join(dir, "datasets", "big.png"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(big.Truncate(dataset.MaxMedia + 1)).To(Succeed())
+		Expect(big.Close()).To(Succeed())
+		Expect(os.Mkdir(filepath.Join(dir, "datasets", "pipe.png"), 0o755)).To(Succeed())
+		_, err = load(dir)
+		Expect(problems(err)).To(Equal("d:6:27: file datasets/pipe.png is no file\nd:6:46: items[0].input[1].image: datasets/big.png is longer than 20 MiB | make it smaller or give its address"))
 	})
 
 	It("are handed to the caller's own checks, whose problems come with the others", func() {

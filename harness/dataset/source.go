@@ -167,7 +167,7 @@ func (d *Dataset) entries() iter.Seq[entry] {
 type pathOf = func(*strict.Problems, int) *strict.Problems
 
 func (d *Dataset) listed(file string, list *strict.List, path pathOf, yield func(entry) bool) bool {
-	in, err := os.Open(file)
+	in, err := openRegular(file)
 	if err != nil {
 		return yield(entry{err: unreadable(d.items.at, "items file "+d.show(file), err), path: path})
 	}
@@ -181,7 +181,7 @@ func (d *Dataset) listed(file string, list *strict.List, path pathOf, yield func
 }
 
 func (d *Dataset) lines(file, name string, path pathOf, yield func(entry) bool) bool {
-	in, err := os.Open(file)
+	in, err := openRegular(file)
 	if err != nil {
 		return yield(entry{err: unreadable(d.items.at, "items file "+name, err), path: path})
 	}
@@ -198,7 +198,7 @@ func (d *Dataset) lines(file, name string, path pathOf, yield func(entry) bool) 
 
 // file reads a file whose root is a list of items.
 func (d *Dataset) file(file, name string, path pathOf, yield func(entry) bool) bool {
-	in, err := os.Open(file)
+	in, err := openRegular(file)
 	if err != nil {
 		return yield(entry{err: unreadable(d.items.at, "items file "+name, err), path: path})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/echoeval/echoeval/core/strict"
 )
 
-// Items streams the items in the order of the dataset, each decoded, with defaults merged, templates rendered, media read and hashes set. It may be called again, and reads the files again.
+// Items streams the items in the order of the dataset, each decoded, with defaults merged, templates rendered, media read and hashes set. It may be called again, and reads the files again; two streams of one dataset must not be read at the same time.
 // An item that is wrong comes as an error, after which the next items follow; after [Dataset.Validate] there is none unless a file has changed.
 func (d *Dataset) Items() iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {

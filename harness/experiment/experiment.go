@@ -24,8 +24,8 @@ import (
 type Column struct {
 	Provider dataset.Provider
 	Agent    agent.Config
-	// Model builds the model of one item over the transport of that item.
-	Model func(item *dataset.Item, transport http.RoundTripper) (llm.Model, error)
+	// Model builds the model of one item over the transport and on the clock of that item.
+	Model func(item *dataset.Item, transport http.RoundTripper, c clock.Clock) (llm.Model, error)
 	// Live is the transport below the recorder; nil where the run must not dial.
 	Live http.RoundTripper
 	// Scripted models send no requests: there is nothing to record or replay but tools.
@@ -47,6 +47,8 @@ type Options struct {
 	Columns []Column
 	Tools   Tools
 	Mode    replay.Mode
+	// OnlyStale records, in mode record, only what a replay finds missing or stale; what is fresh stays and is judged from its cassette.
+	OnlyStale bool
 	// Repeat and Timeout override the items' own where they are set.
 	Repeat  int
 	Timeout time.Duration

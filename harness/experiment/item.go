@@ -89,10 +89,10 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	run := &itemRun{runner: r, job: j, column: column, hidden: hiddenValues(j.item), space: r.spaces.space(j.item.Workspace)}
 	path := filepath.Join(r.opts.Cassettes, r.opts.Dataset.Name, filepath.FromSlash(cassetteFile(j.item.ID, column.Provider.ID, j.repeat)))
 	file := r.show(path)
-	if r.opts.Mode != replay.Live {
+	if j.mode != replay.Live {
 		run.cassette = &eval.CassetteInfo{File: file, State: eval.CassetteMissing, Drift: []eval.Drift{}}
 	}
-	redacted := redactions(run.hidden)
+	redacted := redactions(j.item.ToolContext)
 	var err error
 	if run.rules, err = cassette.NewRules(redacted); err != nil {
 		return run, err
@@ -104,9 +104,8 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			return run, err
 		}
 	}
-	mode := r.opts.Mode
 	run.session, err = replay.Open(replay.Config{
-		Mode: mode, Path: path, Display: file,
+		Mode: j.mode, Path: path, Display: file,
 		Expect: cassette.Header{
 			Dataset: r.opts.Dataset.Name, Item: j.item.ID, Repeat: j.repeat, Provider: column.Provider.ID,
 			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,
@@ -148,14 +147,28 @@ func (r *itemRun) explain(err error) {
 	}
 }
 
-// redactions are the hidden values that are long enough to be told from ordinary text; the placeholder bears the name.
-func redactions(hidden conversation.Hidden) []cassette.Redaction {
+// redactions are the hidden strings that are long enough to be told from ordinary text, nested ones included. A placeholder bears the value's path, such as auth.token.
+func redactions(context strict.Node) []cassette.Redaction {
 	var out []cassette.Redaction
-	for name, value := range tool.NewHidden(hidden).All() {
-		text, ok := stringOf(value)
-		if ok && len(text) >= minHidden {
-			out = append(out, cassette.Redaction{Name: "tool_context." + name, Value: text})
+	var walk func(name string, n strict.Node)
+	walk = func(name string, n strict.Node) {
+		switch n.Kind() {
+		case strict.String:
+			if len(n.Text()) >= minHidden {
+				out = append(out, cassette.Redaction{Name: placeholderName(name), Value: n.Text()})
+			}
+		case strict.Mapping:
+			for key, value := range n.Fields() {
+				walk(name+"."+key.Name, value)
+			}
+		case strict.Sequence:
+			for i, value := range n.Items() {
+				walk(name+"."+strconv.Itoa(i), value)
+			}
 		}
+	}
+	for key, value := range context.Fields() {
+		walk(key.Name, value)
 	}
 	return out
 }
@@ -163,12 +176,12 @@ func redactions(hidden conversation.Hidden) []cassette.Redaction {
 // minHidden is the length in bytes from which a hidden string is replaced wherever it stands.
 const minHidden = 8
 
-func stringOf(value conversation.JSON) (string, bool) {
-	n, err := strict.ParseJSON("", 1, []byte(value))
-	if err != nil || n.Kind() != strict.String {
-		return "", false
+// placeholderName is the name itself where a placeholder can bear it, and else a hash of it.
+func placeholderName(name string) string {
+	if strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == "" {
+		return name
 	}
-	return n.Text(), true
+	return "hidden-" + hash(name)
 }
 
 // run runs the target within the item's timeout.
@@ -185,9 +198,8 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 		return Outcome{Err: err, Response: llm.Response{Stop: llm.RunError, TTFTMS: -1}}
 	}
 	var tools []tool.Tool
-	names := r.tools(r.column)
 	for _, t := range r.opts.Tools(r.space.get) {
-		if slices.Contains(names, t.Spec().Name) {
+		if slices.Contains(r.column.Agent.Tools, t.Spec().Name) {
 			tools = append(tools, r.session.Tool(t))
 		}
 	}
@@ -195,7 +207,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	target := AgentTarget{
 		Config:    r.column.Agent,
 		ModelName: r.column.Provider.Model,
-		Model:     func(rt http.RoundTripper) (llm.Model, error) { return r.column.Model(r.item, rt) },
+		Model:     func(rt http.RoundTripper) (llm.Model, error) { return r.column.Model(r.item, rt, r.session.Clock()) },
 	}
 	out := target.Run(limited, Case{
 		Input: input, Clock: r.session.Clock(), IDs: r.ids(), Tools: tools, Settings: r.column.Settings,
@@ -204,7 +216,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	if cause := context.Cause(limited); out.Err != nil && cause != nil {
 		out.Err = cause
 	}
-	if r.opts.Mode == replay.Replay && out.Err == nil && r.session.Clock().Now().Sub(started) > timeout {
+	if r.mode == replay.Replay && out.Err == nil && r.session.Clock().Now().Sub(started) > timeout {
 		out.Err = errTimeout
 	}
 	return out
@@ -255,7 +267,7 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	var spent money.USD
 	if cost, ok := r.column.Cost(response); ok {
 		line.CostUSD = &cost
-		if r.opts.Mode != replay.Replay {
+		if r.mode != replay.Replay {
 			spent = cost
 		}
 	}
@@ -263,6 +275,11 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	invariants := invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems)
 	invariants.Secrets = r.detector
 	line.Invariants = invariants.Evaluate(out.Trace)
+	for i, v := range line.Invariants.Violations {
+		if v.At == "" {
+			line.Invariants.Violations[i].At = r.item.Pos.String()
+		}
+	}
 
 	verdict := eval.Pass
 	if stale == "" && out.Err == nil {
@@ -272,18 +289,27 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	}
 	decide(&line, out, stale, verdict)
 	r.redactLine(&line)
-	done := finishedItem{line: line, spent: spent, warnings: warningsOf(out.Trace)}
+	done := finishedItem{line: line, spent: spent, warnings: append(warningsOf(out.Trace), r.weak()...)}
 	if !interrupted {
 		done.trace = r.encode(line, out.Trace)
 	}
 	return done
 }
 
+// weak warns of hidden values that are too short to be told from ordinary text.
+func (r *itemRun) weak() []trace.Warning {
+	names := invariant.Weak(r.hidden)
+	if len(names) == 0 {
+		return nil
+	}
+	return []trace.Warning{{Code: "short-hidden-values", Text: "values of tool_context that are too short or common to be told apart match only as whole values: " + strings.Join(names, ", ")}}
+}
+
 // score runs the item's checks.
 func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome) eval.Status {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
 	var problems strict.Problems
-	checks := score.Compile(checkSpecs(r.item), score.Env{Tools: r.tools(r.column)}, &problems)
+	checks := score.Compile(checkSpecs(r.item), score.Env{Tools: r.column.Agent.Tools}, &problems)
 	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens}
 	for _, check := range checks {
 		line.Checks = append(line.Checks, check.Run(ctx, c))

@@ -115,12 +115,15 @@ func (e *Experiment) checkAgent(c *Column, p *strict.Problems) {
 	}
 	var own strict.Problems
 	c.Agent = agent.Decode(source.Node, &own)
+	if c.Agent.Tools == nil {
+		c.Agent.Tools = []string{} // an agent file gets what it lists, and nothing unasked
+	}
 	for _, list := range []struct {
 		key   string
 		names []string
 	}{{"tools", c.Agent.Tools}, {"base_tool_names", deref(c.Agent.BaseToolNames)}} {
 		known := e.names()
-		if list.key == "base_tool_names" && c.Agent.Tools != nil {
+		if list.key == "base_tool_names" {
 			known = c.Agent.Tools
 		}
 		for i, name := range list.names {
@@ -153,17 +156,9 @@ func (e *Experiment) names() []string {
 	return names
 }
 
-// tools are the names of the tools that a column's agent has.
-func (e *Experiment) tools(c *Column) []string {
-	if c.Agent.Tools != nil {
-		return c.Agent.Tools
-	}
-	return e.names()
-}
-
 // visible are the tools that the model of a column sees.
 func (e *Experiment) visible(c *Column) []tool.Spec {
-	names := e.tools(c)
+	names := c.Agent.Tools
 	if c.Agent.BaseToolNames != nil {
 		names = *c.Agent.BaseToolNames
 	}
@@ -197,7 +192,7 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 	var seen [][]string
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		tools := e.tools(c)
+		tools := c.Agent.Tools
 		if !runsOn(item, c) || slices.ContainsFunc(seen, func(s []string) bool { return slices.Equal(s, tools) }) {
 			continue
 		}

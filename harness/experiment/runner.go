@@ -20,6 +20,7 @@ type job struct {
 	item   *dataset.Item
 	column int
 	repeat int
+	mode   replay.Mode
 }
 
 // Run runs what finished does not hold yet, writes it into the journal of dir, and folds the journal. When ctx ends, items under way are cut off, the rest is not started, and what is finished is folded all the same; the lines that are missing become not_run.
@@ -127,6 +128,10 @@ func (r *runner) run(ctx context.Context) error {
 }
 
 func (r *runner) feed(ctx context.Context, send func(job) bool) error {
+	mode := r.opts.Mode
+	if r.opts.OnlyStale {
+		mode = replay.Replay // until it turns out to be stale
+	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false
 		for item, err := range r.chosen() {
@@ -143,7 +148,7 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 				if r.finished.Has(item.Index, column, repeat) {
 					continue
 				}
-				if ctx.Err() != nil || !send(job{item, column, repeat}) {
+				if ctx.Err() != nil || !send(job{item, column, repeat, mode}) {
 					return nil
 				}
 			}
@@ -169,6 +174,10 @@ func (r *runner) do(ctx context.Context, j job) error {
 		return nil
 	}
 	done := r.one(ctx, j)
+	if r.opts.OnlyStale && done.line.Status == eval.Stale {
+		j.mode = replay.Record
+		done = r.one(ctx, j)
+	}
 	if ctx.Err() != nil && done.line.Status == eval.Error {
 		return nil
 	}

@@ -145,21 +145,24 @@ func harness(s *results.Summary, t results.Tally) []results.Reason {
 }
 
 func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
-	var out []results.Reason
+	var stale []results.Cause
 	for _, c := range t.Causes {
-		if c.Status != eval.Stale {
-			continue
+		if c.Status == eval.Stale {
+			stale = append(stale, c)
 		}
+	}
+	record := in.Record
+	switch {
+	case record != "":
+	case len(stale) == 1 && stale[0].Items == 1:
+		record = results.Command("echoeval", "record", s.Dataset.File, "--item", stale[0].First.Item)
+	default:
+		record = results.Command("echoeval", "record", s.Dataset.File, "--stale")
+	}
+	var out []results.Reason
+	for _, c := range stale {
 		r := reason(failure.Cassette, results.KindCassette, fmt.Sprintf("%s stale: %s", count(c.Items, "item"), StaleWord(c)))
 		r.Items = &c.Items
-		record := in.Record
-		switch {
-		case record != "":
-		case c.Items == 1:
-			record = results.Command("echoeval", "record", s.Dataset.File, "--item", c.First.Item)
-		default:
-			record = results.Command("echoeval", "record", s.Dataset.File, "--stale")
-		}
 		out = append(out, hinted(r, record))
 	}
 	return out

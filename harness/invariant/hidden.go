@@ -139,7 +139,7 @@ func noHidden(v *view, _ params) (o outcome) {
 			o.looked = true // the transport has compared the request with the values
 			for _, name := range e.Exchange.Leaks {
 				f := finding{events: []int{e.N}, evidence: fmt.Sprintf("the value of %s stood in the request of step %d to %s", name, e.Step, clip(e.Exchange.URL, 100))}
-				if v.hidden != nil && !slices.ContainsFunc(list, func(n needle) bool { return !n.weak && root(n.name) == name }) {
+				if v.hidden != nil && !slices.ContainsFunc(list, func(n needle) bool { return !n.weak && root(n.name) == root(name) }) {
 					f.severity = eval.SeverityWarn
 				}
 				o.find(f)

@@ -42,6 +42,7 @@ func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 10000} {
 		dir := b.TempDir()
 		file := &cassette.File{Header: cassette.Header{Item: "i", RecordedAt: start}}
+		bodies := make([]string, n)
 		theirs := vcr.New("x")
 		theirs.ReplayableInteractions = true
 		theirs.Matcher = func(r *http.Request, i vcr.Request) bool {
@@ -56,9 +57,10 @@ func BenchmarkLookup(b *testing.B) {
 			return string(data) == i.Body
 		}
 		for i := range n {
-			r, _ := cassette.Canonical(http.MethodPost, chatURL, http.Header{"Content-Type": {"application/json"}}, []byte(big(i)), nil)
+			bodies[i] = big(i)
+			r, _ := cassette.Canonical(http.MethodPost, chatURL, http.Header{"Content-Type": {"application/json"}}, []byte(bodies[i]), nil)
 			file.Interactions = append(file.Interactions, cassette.Interaction{Request: r, Response: cassette.Response{Body: "{}", Status: "200 OK", Code: 200}})
-			theirs.AddInteraction(&vcr.Interaction{Request: vcr.Request{Method: r.Method, URL: r.URL, Body: big(i)}, Response: vcr.Response{Body: "{}"}})
+			theirs.AddInteraction(&vcr.Interaction{Request: vcr.Request{Method: r.Method, URL: r.URL, Body: bodies[i]}, Response: vcr.Response{Body: "{}"}})
 		}
 		conf := config(dir, replay.Replay)
 		if err := cassette.Save(conf.Path, "c.yaml", file); err != nil {
@@ -77,7 +79,7 @@ func BenchmarkLookup(b *testing.B) {
 					rt, used = s.RoundTripper(nil), 0
 					b.StartTimer()
 				}
-				resp, err := rt.RoundTrip(post(b, big((used*7919)%n)))
+				resp, err := rt.RoundTrip(post(b, bodies[(used*7919)%n]))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -91,16 +93,9 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(fmt.Sprintf("go-vcr/%d", n), func(b *testing.B) {
 			used := 0
 			for b.Loop() {
-				if _, err := theirs.GetInteraction(post(b, big((used*7919)%n))); err != nil {
+				if _, err := theirs.GetInteraction(post(b, bodies[(used*7919)%n])); err != nil {
 					b.Fatal(err)
 				}
-				used++
-			}
-		})
-		b.Run(fmt.Sprintf("request-only/%d", n), func(b *testing.B) {
-			used := 0
-			for b.Loop() {
-				post(b, big((used*7919)%n))
 				used++
 			}
 		})
@@ -142,7 +137,7 @@ func BenchmarkFirstChunk(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, err := resp.Body.Read(p); err != nil {
+				if n, err := resp.Body.Read(p); n == 0 {
 					b.Fatal(err)
 				}
 				wait += time.Since(began)

@@ -68,7 +68,12 @@ func takeBody(req *http.Request) ([]byte, error) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil, nil
 	}
-	body, err := io.ReadAll(req.Body)
+	if req.ContentLength <= 0 {
+		body, err := io.ReadAll(req.Body)
+		return body, errors.Join(err, req.Body.Close())
+	}
+	body := make([]byte, req.ContentLength)
+	_, err := io.ReadFull(req.Body, body)
 	return body, errors.Join(err, req.Body.Close())
 }
 
@@ -101,7 +106,10 @@ func (x *exchange) serve(req *http.Request) (*http.Response, error) {
 	}
 	at := s.tape.next(cassette.KeyOf(x.request))
 	if at < 0 {
-		m := s.tape.explain(x.request)
+		at = s.across(x.request, number, 0)
+	}
+	if at < 0 {
+		m := s.tape.explain(x.request, s.allowed)
 		m.Request = number
 		err := s.missed(m)
 		s.mu.Unlock()

@@ -73,6 +73,60 @@ func (e *LeftOverError) Error() string {
 	return fmt.Sprintf("%d recorded interactions were not used: %s", len(e.Entries), strings.Join(names, ", "))
 }
 
+// Action says what a replay does about a drift.
+type Action string
+
+// The actions.
+const (
+	Serve Action = "serve" // the interaction at the same place is served, and counted
+	Warn  Action = "warn"  // the same, and every report says so
+	Fail  Action = "fail"  // the line is stale
+)
+
+// Drifted is one drift and what was done about it.
+type Drifted struct {
+	Miss   *Miss
+	Action Action
+}
+
+// action is what the configuration says of a class. Where it says nothing all classes fail but transport, which the model does not see.
+func (s *Session) action(class cassette.Class) Action {
+	if a, said := s.config.Drift[class]; said {
+		return a
+	}
+	if class == cassette.ClassTransport {
+		return Serve
+	}
+	return Fail
+}
+
+func (s *Session) allowed(class cassette.Class) bool { return s.action(class) != Fail }
+
+// across finds the interaction at the same place, if all that differs may be served, and uses it up. The caller holds mu.
+func (s *Session) across(got cassette.Request, number, seq int) int {
+	at := s.tape.position(got, seq)
+	if at < 0 {
+		return -1
+	}
+	d := cassette.Compare(s.tape.requests[at], got)
+	if len(d.Changes) == 0 {
+		return -1
+	}
+	for _, c := range d.Changes {
+		if !s.allowed(c.Class) {
+			return -1
+		}
+	}
+	for _, c := range d.Changes {
+		s.drifted(&Miss{Item: s.config.Expect.Item, Request: number, Method: got.Method, URL: got.URL, Class: c.Class, Path: c.Path, Old: c.Old, New: c.New, Nearest: at + 1})
+	}
+	s.tape.take(at)
+	return at
+}
+
+// drifted keeps a drift that is served. The caller holds mu.
+func (s *Session) drifted(m *Miss) { s.drift = append(s.drift, Drifted{m, s.action(m.Class)}) }
+
 // fail makes the error of a miss.
 func (s *Session) fail(m *Miss) error {
 	return s.hint(failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "%w", m))
@@ -82,6 +136,7 @@ func (s *Session) fail(m *Miss) error {
 func (s *Session) missed(m *Miss) error {
 	if s.miss == nil {
 		m.Item = s.config.Expect.Item
+		s.drift = append(s.drift, Drifted{m, Fail})
 		s.miss = s.fail(m)
 	}
 	return s.miss

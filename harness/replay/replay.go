@@ -51,6 +51,8 @@ type Config struct {
 	Secrets *secret.Detector
 	// AllowLeftover lets a replay end although interactions were not used.
 	AllowLeftover bool
+	// Drift says what a replay does about each class of drift; see [Action]. A class that is absent fails, but transport is served.
+	Drift map[cassette.Class]Action
 	// RecordCommand is the command that records this item anew, for hints; "" gives none.
 	RecordCommand string
 	// RecordedAt is where the item's clock starts in Record and Live. The zero time stands for the present.
@@ -77,6 +79,7 @@ type Session struct {
 	applied  map[string]bool
 	requests int // HTTP requests so far
 	miss     error
+	drift    []Drifted
 	closed   bool
 }
 
@@ -107,7 +110,11 @@ func Open(config Config) (*Session, error) {
 		}
 		if changed := cassette.ChangedInputs(file.Header.Hashes, config.Expect.Hashes); len(changed) > 0 {
 			name := changed[0]
-			return nil, s.fail(&Miss{Item: config.Expect.Item, Class: cassette.ClassInputFiles, Path: name, Old: known(file.Header.Hashes[name]), New: known(config.Expect.Hashes[name])})
+			m := &Miss{Item: config.Expect.Item, Class: cassette.ClassInputFiles, Path: name, Old: known(file.Header.Hashes[name]), New: known(config.Expect.Hashes[name])}
+			if !s.allowed(m.Class) {
+				return nil, s.fail(m)
+			}
+			s.drifted(m)
 		}
 		s.tape = newTape(file, rules)
 		start = file.Header.RecordedAt
@@ -167,8 +174,10 @@ type Entry struct {
 
 // Outcome is what came of a session.
 type Outcome struct {
-	State    State // "" where no cassette was read or written
-	Miss     *Miss // what made the cassette stale
+	State State // "" where no cassette was read or written
+	Miss  *Miss // what made the cassette stale
+	// Drift are all drifts, in the order of the interactions that they concern, the miss as the last.
+	Drift    []Drifted
 	LeftOver []Entry
 	// Quarantined says that a recording with a secret was put aside, redacted.
 	Quarantined bool
@@ -200,7 +209,16 @@ func (s *Session) Close(complete bool) (Outcome, error) {
 func (s *Session) closeReplay(complete bool) (Outcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	outcome := Outcome{State: Fresh}
+	slices.SortStableFunc(s.drift, func(a, b Drifted) int {
+		if fails := b.Action == Fail; fails != (a.Action == Fail) {
+			if fails {
+				return -1
+			}
+			return 1
+		}
+		return a.Miss.Nearest - b.Miss.Nearest
+	})
+	outcome := Outcome{State: Fresh, Drift: s.drift}
 	if s.miss != nil {
 		outcome.State = Stale
 		errors.As(s.miss, &outcome.Miss)

@@ -272,10 +272,51 @@ var _ = Describe("a session", func() {
 		Expect(i.Miss()).To(Equal(err))
 		outcome, err3 := i.Close(true)
 		Expect(err3).To(Equal(err))
-		Expect(outcome).To(Equal(replay.Outcome{State: replay.Stale, Miss: miss}))
+		Expect(outcome).To(Equal(replay.Outcome{State: replay.Stale, Miss: miss, Drift: []replay.Drifted{{Miss: miss, Action: replay.Fail}}}))
 		last := i.exchanges()[1]
 		Expect(last.Error).To(ContainSubstring("system-prompt"))
 		Expect(v.count).To(Equal(2))
+	})
+
+	It("serves across the drift that it is told to serve, and counts it", func() {
+		record(func(i *item) {
+			i.ask(chat(true, "one"))
+			i.ask(chat(true, "two"))
+			_, err := i.Tool(echo("lookup", tool.Read, tool.External, nil)).Run(context.Background(), call(1, `{"a":1}`))
+			Expect(err).NotTo(HaveOccurred())
+		})
+		edit := strings.NewReplacer("You answer.", "You answer briefly.", `"stream":true`, `"stream":true,"store":true`)
+		serve := func(c *replay.Config) {
+			c.Drift = map[cassette.Class]replay.Action{cassette.ClassSystemPrompt: replay.Warn, cassette.ClassToolArguments: replay.Serve, cassette.ClassInputFiles: replay.Serve}
+			c.Expect.Hashes = map[string]string{"workspace": "cc"}
+		}
+		i := again(serve)
+		Expect(i.ask(edit.Replace(chat(true, "one")))).To(ContainSubstring("one"))
+		Expect(i.ask(edit.Replace(chat(true, "two")))).To(ContainSubstring("two"))
+		out, err := i.Tool(echo("lookup", tool.Read, tool.External, nil)).Run(context.Background(), call(1, `{"a":2}`))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out.Result).To(Equal(conversation.JSON(`{"got": {"a":1}}`)))
+		outcome, err := i.Close(true)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(outcome.State).To(Equal(replay.Fresh))
+		var served []string
+		for _, d := range outcome.Drift {
+			served = append(served, fmt.Sprint(d.Miss.Nearest, " ", d.Miss.Class, " ", d.Action))
+		}
+		Expect(served).To(Equal([]string{"0 input-files serve", "1 system-prompt warn", "1 transport serve", "2 system-prompt warn", "2 transport serve", "3 tool-arguments serve"}))
+
+		// What may be served does not take along what may not.
+		i = again(serve)
+		_, err = i.send(edit.Replace(chat(true, "another")))
+		Expect(err).To(MatchError(ContainSubstring(`user-input at messages[1].content: recorded "one", now "another"`)))
+		outcome, _ = i.Close(true)
+		Expect(outcome.Drift).To(HaveLen(2))
+		Expect(outcome.Drift[1].Action).To(Equal(replay.Fail))
+
+		// By default only what the model does not see is served.
+		i = again(nil)
+		i.ask(strings.Replace(chat(true, "one"), `"stream":true`, `"stream":true,"store":true`, 1))
+		Expect(i.Miss()).To(Succeed())
 	})
 
 	It("is not asked twice for what it does not have", func() {
@@ -550,6 +591,29 @@ var _ = Describe("a session", func() {
 	})
 
 	Describe("with tools", func() {
+		It("goes on with the recorded result where drift in results is served", func() {
+			result := `1`
+			t := func() tool.Tool {
+				return function{tool.Spec{Name: "t", Effect: tool.Read, Scope: tool.Workspace}, func(tool.Call) (tool.Output, error) {
+					return tool.Output{Result: conversation.JSON(result)}, nil
+				}, nil}
+			}
+			record(func(i *item) {
+				_, err := i.Tool(t()).Run(context.Background(), call(1, `{}`))
+				Expect(err).NotTo(HaveOccurred())
+			})
+			result = `2`
+			i := again(func(c *replay.Config) {
+				c.Drift = map[cassette.Class]replay.Action{cassette.ClassToolResult: replay.Serve}
+			})
+			out, err := i.Tool(t()).Run(context.Background(), call(1, `{}`))
+			Expect(err).NotTo(HaveOccurred())
+			Expect([]string{string(out.Result), string(out.Source)}).To(Equal([]string{"1", "served"}))
+			outcome, err := i.Close(true)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(outcome.Drift).To(HaveLen(1))
+		})
+
 		It("runs those of the workspace again and serves the others", func() {
 			runs := map[string]*int{}
 			use := func(i *item) []tool.Output {

@@ -22,9 +22,7 @@ func newTape(file *cassette.File, rules *cassette.Rules) *tape {
 	n := len(file.Interactions)
 	t := &tape{file: file, requests: make([]cassette.Request, n), index: make(map[cassette.Key][]int, n), used: make([]bool, n)}
 	for i := range file.Interactions {
-		q := &file.Interactions[i].Request
-		// What was stored may have been edited by hand, or written by an earlier release.
-		t.requests[i], _ = cassette.Canonical(q.Method, q.URL, q.Headers, []byte(q.Body), rules)
+		t.requests[i] = cassette.Recanonical(file.Interactions[i].Request, rules)
 		key := cassette.KeyOf(t.requests[i])
 		t.index[key] = append(t.index[key], i)
 		if writes(&file.Interactions[i].Extra) {
@@ -100,13 +98,37 @@ func (t *tape) left() []Entry {
 	return entries
 }
 
-// explain says how a request differs from the nearest unused interaction, or, where all are used, from the nearest one.
-func (t *tape) explain(got cassette.Request) *Miss {
+// take uses up an interaction that was found other than by its key.
+func (t *tape) take(i int) {
+	key := cassette.KeyOf(t.requests[i])
+	t.index[key] = slices.DeleteFunc(slices.Clone(t.index[key]), func(j int) bool { return i == j })
+	t.used[i] = true
+	if x := &t.file.Interactions[i].Extra; writes(x) {
+		t.written = max(t.written, x.Seq)
+	}
+}
+
+// position returns the interaction at the place where the replay stands, -1 for none: of HTTP requests the first that is not used, of a tool the call of the same number.
+func (t *tape) position(got cassette.Request, seq int) int {
+	for i, r := range t.requests {
+		switch {
+		case t.used[i] || (r.Method == cassette.Method) != (got.Method == cassette.Method):
+		case r.Method != cassette.Method:
+			return i
+		case r.URL == got.URL && t.file.Interactions[i].Extra.Seq == seq:
+			return i
+		}
+	}
+	return -1
+}
+
+// explain says how a request differs from the nearest unused interaction, or, where all are used, from the nearest one. The change it shows is the first whose class allowed refuses.
+func (t *tape) explain(got cassette.Request, allowed func(cassette.Class) bool) *Miss {
 	candidates := make([]cassette.Request, 0, len(t.requests))
 	numbers := make([]int, 0, len(t.requests))
-	for _, unused := range []bool{true, false} {
+	for _, used := range []bool{false, true} {
 		for i, r := range t.requests {
-			if t.used[i] != unused {
+			if t.used[i] == used {
 				candidates, numbers = append(candidates, r), append(numbers, i+1)
 			}
 		}
@@ -125,6 +147,13 @@ func (t *tape) explain(got cassette.Request) *Miss {
 		m.Note = "it was asked more often than recorded"
 		return m
 	}
-	m.Class, m.Path, m.Old, m.New = d.Class, d.Path, d.Old, d.New
+	change := d.Changes[0]
+	for _, c := range d.Changes {
+		if !allowed(c.Class) {
+			change = c
+			break
+		}
+	}
+	m.Class, m.Path, m.Old, m.New = change.Class, change.Path, change.Old, change.New
 	return m
 }

@@ -85,7 +85,7 @@ func (w *wrapped) run(ctx context.Context, call tool.Call) (output tool.Output) 
 
 func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, request cassette.Request, began time.Time) (tool.Output, error) {
 	s := w.session
-	at, err := s.find(call, spec, request)
+	at, err := s.find(call, request)
 	if err != nil {
 		return tool.Output{}, err
 	}
@@ -94,10 +94,17 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 	if spec.Effect == tool.Pure || spec.Scope == tool.Workspace {
 		output = w.run(ctx, call)
 		output.Source = tool.Ran
-		if err := s.compare(call, request, at, output); err != nil {
-			return tool.Output{}, err
+		same, miss := s.compare(call, request, at, output)
+		if miss != nil {
+			return tool.Output{}, miss
 		}
-	} else if output, err = s.unseal(recorded.Response.Body); err != nil {
+		if !same { // served across the drift: the conversation goes on as it was recorded
+			output, err = s.unseal(recorded.Response.Body)
+		}
+	} else {
+		output, err = s.unseal(recorded.Response.Body)
+	}
+	if err != nil {
 		return tool.Output{}, s.unreadable(call, request, at, err)
 	}
 	output.Took = recorded.Response.Duration
@@ -106,13 +113,16 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 }
 
 // find uses up the interaction of a call.
-func (s *Session) find(call tool.Call, spec tool.Spec, request cassette.Request) (int, error) {
+func (s *Session) find(call tool.Call, request cassette.Request) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.miss != nil {
 		return 0, s.miss
 	}
 	at, barred := s.tape.call(cassette.KeyOf(request), call.Seq)
+	if at < 0 && !barred {
+		at = s.across(request, call.Seq, call.Seq)
+	}
 	if at >= 0 {
 		return at, nil
 	}
@@ -120,23 +130,28 @@ func (s *Session) find(call tool.Call, spec tool.Spec, request cassette.Request)
 	if barred {
 		m = &Miss{Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Note: "its recordings lie on the other side of a write, and the world has changed since"}
 	} else {
-		m = s.tape.explain(request)
+		m = s.tape.explain(request, s.allowed)
 	}
 	m.Request = call.Seq
 	return 0, s.missed(m)
 }
 
 // compare holds what a tool gave against the recording.
-func (s *Session) compare(call tool.Call, request cassette.Request, at int, output tool.Output) error {
+func (s *Session) compare(call tool.Call, request cassette.Request, at int, output tool.Output) (same bool, err error) {
 	now, _ := s.seal(output)
 	was := s.tape.file.Interactions[at].Response.Body
 	if now == was {
-		return nil
+		return true, nil
 	}
 	path, old, new := cassette.Diff(cassette.Request{Body: was}, cassette.Request{Body: now})
+	m := &Miss{Item: s.config.Expect.Item, Request: call.Seq, Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Path: path, Old: old, New: new, Nearest: at + 1}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.missed(&Miss{Request: call.Seq, Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Path: path, Old: old, New: new, Nearest: at + 1})
+	if s.allowed(m.Class) {
+		s.drifted(m)
+		return false, nil
+	}
+	return false, s.missed(m)
 }
 
 func (s *Session) unreadable(call tool.Call, request cassette.Request, at int, err error) error {

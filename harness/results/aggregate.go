@@ -398,7 +398,7 @@ func (a *aggregate) warn(s *Summary) {
 		}
 	}
 	for _, info := range a.plan.Invariants {
-		if inv := a.invariants[a.byName[info.Name]]; info.Rule && inv.Triggered == 0 {
+		if inv := a.invariants[a.byName[info.Name]]; info.Rule && inv.Triggered == 0 && inv.Violated == 0 {
 			add("never-triggered", "", "rule %s: its condition never occurred, so it has proven nothing", inv.Name)
 		}
 	}

@@ -15,11 +15,16 @@ type Cause struct {
 	// Cause is the line's cause, Detail what tells apart within it: the drift class, or the error's code or HTTP status; "" for none.
 	Cause, Detail string
 	Items, Lines  int
+	// IDs are the first items, at most [CauseIDs].
+	IDs []string
 	// First is the first such line, in the order of the plan: its drift, error and cassette stand for all.
 	First eval.Result
 	// Drift is the drift of First that decided, nil for none.
 	Drift *eval.Drift
 }
+
+// CauseIDs is how many items a [Cause] names.
+const CauseIDs = 10
 
 type causeKey struct {
 	status        eval.Status
@@ -68,6 +73,9 @@ func (c *Causes) Add(r *eval.Result) {
 	if group.last != r.Index {
 		group.last = r.Index
 		group.Items++
+		if len(group.IDs) < CauseIDs {
+			group.IDs = append(group.IDs, r.Item)
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ var kinds = []kind{
 	{name: "starts_with", compile: compileStartsWith, doc: "the answer begins with the text; options as for equals"},
 	{name: "regex", compile: compileRegex, doc: "an RE2 expression matches somewhere in the answer; (?i), (?s), (?m) inside it, ^ and $ to anchor it"},
 	{name: "json", compile: compileJSON, doc: "the answer is one JSON value; {fence: true} takes it from the only code block where there is one"},
-	{name: "json_schema", compile: compileJSONSchema, doc: "the answer is JSON and satisfies the schema (draft 2020-12 or 07, references within it only); also {schema, fence}"},
+	{name: "json_schema", compile: compileJSONSchema, doc: "the answer is JSON and satisfies the schema (draft 2020-12 or 07, references within it only, format only annotates); also {schema, fence}"},
 	{name: "json_path", compile: compileJSONPath, doc: "{path, equals, contains, matches, min, max, exists, count, fence}: what an RFC 9535 path selects in a JSON answer; every selected value must pass every test, and there must be one"},
 	{name: "numeric", compile: compileNumeric, doc: "{value, abs, rel} or {min, max}: the only number in the answer; {take: first} or last where there may be several"},
 	{name: "tool_calls", compile: compileToolCalls, doc: "{match: exact, unordered, subset or superset, calls: [{name, args}]}: the calls that the model made"},

@@ -143,3 +143,21 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportMetric(float64(whole.Microseconds())/n, "provider-us/op")
 	b.ReportMetric(float64(whole)/float64(bare), "ratio")
 }
+
+// BenchmarkFresh measures the call of a model that is made for it, as for each item of a dataset.
+func BenchmarkFresh(b *testing.B) {
+	answer := memory{benchStream()}
+	req := benchRequest()
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := openai.New(openai.Config{Model: "gpt-4o-mini"}, answer)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, err := range m.Stream(b.Context(), req) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}

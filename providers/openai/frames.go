@@ -50,6 +50,9 @@ const (
 // errNoMarker ends a stream whose end marker is missing.
 var errNoMarker = fmt.Errorf("the stream ended without its end marker: %w", io.ErrUnexpectedEOF)
 
+// errBroken is a body that could not be read to its end.
+var errBroken = errors.New("the reply was cut short")
+
 var (
 	errFrameTooLong = fmt.Errorf("a frame of the reply is longer than %d MiB", maxFrame>>20)
 	errNoFormat     = errors.New("the reply is neither JSON nor an event stream")
@@ -113,14 +116,15 @@ func (f *frames) fill() {
 	}
 	n, err := f.src.Read(f.in[f.w:])
 	f.w += n
-	if err == io.EOF { //nolint:errorlint // the end of a body is never wrapped
-		f.ended = true
-	} else if err != nil {
-		f.end = err
-	}
+	f.out = slices.Grow(f.out, n)
+	f.ended = err == io.EOF //nolint:errorlint // the end of a body is never wrapped
 	f.parse()
-	if f.ended && f.end == nil {
+	switch {
+	case f.end != nil || err == nil:
+	case f.ended:
 		f.finish()
+	default:
+		f.end = fmt.Errorf("%w: %w", errBroken, err)
 	}
 }
 

@@ -14,6 +14,7 @@
 //   - A call without arguments is sent with {}, malformed arguments go back as the model wrote them.
 //   - Documents are sent as a file part if they are base64; a document by URL has no place in the protocol (warning document-left-out). An assistant message takes text and calls alone.
 //   - Reasoning is not sent back, since the protocol has no place for it and those who use it do not expect it (warning reasoning-left-out, once for a request; never an error). Vendors that want it back get it by [Quirks.ReasoningField].
+//   - Every model is asked through chat completions, also one that takes tools only through the vendor's Responses API: its refusal says so.
 //   - Settings that the model is known to refuse are left out with a warning, see [Rule].
 //   - A message that has nothing to say is not sent.
 //
@@ -198,8 +199,10 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		// Its text would repeat method and URL.
 		e.Err = sent.Err
 		e.Retryable = !isFinal(err)
+	case errors.Is(err, errBroken):
+		e.Retryable = !isFinal(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		e.Err = fmt.Errorf("the reply was cut short: %w", err)
+		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true
 	}
 	return e

@@ -70,6 +70,20 @@ func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: status, Header: header, Body: &closing{r, s}, ContentLength: -1, Request: req}, nil
 }
 
+// together gives its error in one read with the last bytes.
+type together struct {
+	io.Reader
+	err error
+}
+
+func (t *together) Read(p []byte) (int, error) {
+	n, err := t.Reader.Read(p)
+	if err == nil && n < len(p) || errors.Is(err, io.EOF) {
+		err = t.err
+	}
+	return n, err
+}
+
 type closing struct {
 	io.Reader
 	s *server
@@ -463,6 +477,18 @@ var _ = Describe("a reply", func() {
 		cut := strings.Index(stream, `data: {"id":"c1","model":"gpt-x","choices":[],`)
 		_, err := reply(stream[:cut], func(r io.Reader) io.Reader { return io.MultiReader(r, iotest.ErrReader(io.ErrUnexpectedEOF)) })
 		Expect(err).To(MatchError(io.ErrUnexpectedEOF))
+	})
+
+	It("gives what came before the connection broke", func() {
+		cut := strings.Index(stream, `data: {"id":"c1","model":"gpt-x","choices":[{"index":0,"delta":{"tool_calls"`)
+		broken := errors.New("connection reset")
+		got, err := reply(stream[:cut], func(r io.Reader) io.Reader { return &together{r, broken} })
+		Expect(err).To(MatchError(broken))
+		var e *llm.Error
+		Expect(errors.As(err, &e)).To(BeTrue())
+		Expect(e.Retryable).To(BeTrue())
+		Expect(e.Error()).To(Equal("openai: status 200: the reply was cut short: connection reset"))
+		Expect(got.Parts).To(Equal([]conversation.Content{conversation.Text{Text: "Héllo 🌍"}}))
 	})
 
 	It("may hold reasoning, a list of parts, a refusal or images", func() {

@@ -292,11 +292,56 @@ func (s Suite) failures() {
 	ginkgo.It("never takes a stream that is cut after any byte for a shorter answer", func() {
 		s.cutEverywhere(true, func(received []byte) int { return len(received) })
 	})
+	ginkgo.It("never takes a stream that just ends after any byte for a shorter answer", func() {
+		s.endEverywhere()
+	})
+}
+
+// cutStep is a short answer with a text and a call, in several frames.
+func cutStep() emulator.Step {
+	return emulator.Step{Text: ptr("Hé 🧪."), Calls: []emulator.Call{{ID: "c1", Name: "lookup", Args: emulator.Object(`{"name":"é"}`)}}, Fragment: 8}
+}
+
+// endEverywhere serves a reply that ends after each of its bytes without any sign that more should come.
+func (s Suite) endEverywhere() {
+	handler := s.script(cutStep())
+	w := s.start(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { handler.ServeHTTP(rw, r) }))
+	req := hello()
+	req.Tools = []tool.Spec{lookup()}
+	want := w.generate(req)
+	whole := w.received
+	gomega.Expect(len(whole)).To(gomega.BeNumerically(">", 100))
+	shorter := 0
+	for n := range whole {
+		handler = http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+			rw.Header().Set("Content-Type", s.ContentType)
+			_, _ = rw.Write(whole[:n])
+		})
+		if s.shorter(w, req, want, n) {
+			shorter++
+		}
+	}
+	gomega.Expect(shorter).To(gomega.BeNumerically(">", len(whole)/2))
+}
+
+// shorter asks for a reply that is cut after n, and reports whether that was an error. Else it must be the whole.
+func (s Suite) shorter(w *world, req llm.Request, want llm.Reply, n int) bool {
+	reply, err := llm.Generate(context.Background(), w.model, req)
+	if err == nil {
+		gomega.Expect(reply.Parts).To(gomega.Equal(want.Parts), "cut after %d", n)
+		gomega.Expect(reply.Finish.Stop).To(gomega.Equal(want.Finish.Stop))
+		return false
+	}
+	gomega.Expect(errors.Is(err, io.ErrUnexpectedEOF)).To(gomega.BeTrue(), "cut after %d: %v", n, err)
+	return true
 }
 
 // cutEverywhere cuts a reply after each of its frames or bytes. size counts them in a whole reply.
 func (s Suite) cutEverywhere(inBytes bool, size func(received []byte) int) {
-	step := emulator.Step{Text: ptr("Hé 🧪."), Calls: []emulator.Call{{ID: "c1", Name: "lookup", Args: emulator.Object(`{"name":"é"}`)}}, Fragment: 8}
+	step := cutStep()
+	if inBytes {
+		step.Calls = nil // there are many bytes
+	}
 	handler := s.script(step)
 	w := s.start(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { handler.ServeHTTP(rw, r) }))
 	req := hello()
@@ -308,14 +353,9 @@ func (s Suite) cutEverywhere(inBytes bool, size func(received []byte) int) {
 	for n := range all {
 		step.Cut = &emulator.Cut{After: emulator.Amount{Count: n, Bytes: inBytes}}
 		handler = s.script(step)
-		reply, err := llm.Generate(context.Background(), w.model, req)
-		if err == nil {
-			gomega.Expect(reply.Parts).To(gomega.Equal(want.Parts), "cut after %d", n)
-			gomega.Expect(reply.Finish.Stop).To(gomega.Equal(want.Finish.Stop))
-			continue
+		if s.shorter(w, req, want, n) {
+			shorter++
 		}
-		shorter++
-		gomega.Expect(errors.Is(err, io.ErrUnexpectedEOF)).To(gomega.BeTrue(), "cut after %d: %v", n, err)
 	}
 	gomega.Expect(shorter).To(gomega.BeNumerically(">", all/2))
 }

@@ -9,13 +9,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/core/strict"
 )
 
 // Name is the provider's name in a dataset.
@@ -125,79 +123,4 @@ func (s Step) play(n int, yield func(llm.Event, error) bool) {
 func callID(step, index int, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", step, index, name))
 	return "call_" + hex.EncodeToString(sum[:12])
-}
-
-type stepKeys struct {
-	Reasoning string     `yaml:"reasoning"`
-	Text      *string    `yaml:"text"`
-	Calls     []callKeys `yaml:"calls"`
-	Error     *string    `yaml:"error"`
-	Stop      *string    `yaml:"stop"`
-	Usage     *usageKeys `yaml:"usage"`
-}
-
-type callKeys struct {
-	ID   string      `yaml:"id"`
-	Name string      `yaml:"name,required"`
-	Args strict.Node `yaml:"args"`
-	Raw  *string     `yaml:"raw"`
-}
-
-type usageKeys struct {
-	Input  int `yaml:"input"`
-	Output int `yaml:"output"`
-}
-
-var stops = []string{string(llm.StopEnd), string(llm.StopToolCalls), string(llm.StopLength), string(llm.StopRefused), string(llm.StopOther)}
-
-// DecodeStrict reads a step from a dataset's key script, implementing [strict.Decoder]:
-//
-//   - {text: I will look., calls: [{name: read_file, args: {path: a.txt}}]}
-//   - {text: It says hello., stop: end, usage: {input: 12, output: 4}}
-//   - {error: the vendor is down}
-//
-// raw instead of args gives arguments that need not be JSON.
-func (s *Step) DecodeStrict(n strict.Node, p *strict.Problems) {
-	var keys stepKeys
-	before := p.Len()
-	strict.Decode(n, &keys, p)
-	if p.Len() > before {
-		return
-	}
-	if keys.Text == nil && len(keys.Calls) == 0 && keys.Error == nil {
-		p.Add(n.Pos(), "write text:, calls: or error:", "a step that says nothing")
-	}
-	s.Reasoning = keys.Reasoning
-	if keys.Text != nil {
-		s.Text = *keys.Text
-	}
-	for i, c := range keys.Calls {
-		call := Call{ID: c.ID, Name: c.Name}
-		at := p.Key("calls").At(i)
-		switch {
-		case c.Raw != nil && !c.Args.IsZero():
-			at.Add(n.Get("calls").Index(i).Pos(), "keep one of them", "args and raw exclude each other")
-		case c.Raw != nil:
-			call.Arguments = conversation.JSON(*c.Raw)
-		case c.Args.IsZero():
-			call.Arguments = "{}"
-		case c.Args.Kind() != strict.Mapping:
-			at.Key("args").WrongType(c.Args, "a mapping")
-		default:
-			call.Arguments = conversation.JSON(c.Args.JSON())
-		}
-		s.Calls = append(s.Calls, call)
-	}
-	if keys.Error != nil {
-		s.Err = &llm.Error{Vendor: Name, Message: *keys.Error}
-	}
-	if keys.Usage != nil {
-		s.Usage = conversation.Usage{InputTokens: keys.Usage.Input, OutputTokens: keys.Usage.Output}
-	}
-	if keys.Stop != nil {
-		s.Stop = llm.StopReason(*keys.Stop)
-		if !slices.Contains(stops, *keys.Stop) {
-			p.Key("stop").Add(n.Get("stop").Pos(), strict.Suggest(*keys.Stop, stops), "unknown value %q", *keys.Stop)
-		}
-	}
 }

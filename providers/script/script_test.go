@@ -14,7 +14,6 @@ import (
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/providers/script"
 )
 
@@ -97,44 +96,6 @@ var _ = Describe("a scripted model", func() {
 		Expect(err).To(MatchError(because))
 		Expect(m.Requests()).To(HaveLen(50))
 	})
-
-	decode := func(yaml string) ([]script.Step, error) {
-		n, err := strict.Parse("d.yaml", []byte(yaml))
-		if err != nil {
-			return nil, err
-		}
-		var p strict.Problems
-		var steps []script.Step
-		strict.Decode(n, &steps, &p)
-		return steps, p.Err()
-	}
-
-	It("is read from a dataset", func() {
-		steps, err := decode(`
-- {reasoning: hm, text: I look., calls: [{name: read_file, args: {path: a.txt, n: 12345678901234567890}}, {id: x, name: list_dir}, {name: bad, raw: "{"}]}
-- {text: "", stop: length, usage: {input: 12, output: 4}}
-- {error: the vendor is down}
-`)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(steps).To(HaveLen(3))
-		Expect(steps[0]).To(Equal(script.Step{Reasoning: "hm", Text: "I look.", Calls: []script.Call{
-			{Name: "read_file", Arguments: `{"path":"a.txt","n":12345678901234567890}`}, {ID: "x", Name: "list_dir", Arguments: "{}"}, {Name: "bad", Arguments: "{"}}}))
-		Expect(steps[1]).To(Equal(script.Step{Stop: llm.StopLength, Usage: conversation.Usage{InputTokens: 12, OutputTokens: 4}}))
-		Expect(steps[2].Err).To(MatchError("script: the vendor is down"))
-	})
-
-	DescribeTable("tells what is wrong in a dataset, and where", func(yaml, message string) {
-		_, err := decode(yaml)
-		Expect(failure.CodeOf(err)).To(Equal(failure.Input))
-		Expect(failure.Render(err)).To(ContainSubstring(message))
-	},
-		Entry(nil, "- {}", "d.yaml:1:3: [0]: a step that says nothing"),
-		Entry(nil, "- {txt: a}", `did you mean "text"?`),
-		Entry(nil, "- {calls: [{args: {}}]}", `"name" is missing`),
-		Entry(nil, "- {calls: [{name: a, args: [1]}]}", "calls[0].args: want a mapping"),
-		Entry(nil, "- {calls: [{name: a, args: {}, raw: x}]}", "exclude each other"),
-		Entry(nil, "- {text: a, stop: lenght}", `did you mean "length"?`),
-	)
 })
 
 func ExampleNew() {

@@ -5,6 +5,3 @@ func Ratio(text, needle string) (float64, error) {
 	spent := 0
 	return newSimilarity(needle, &spent).ratio(text, -1)
 }
-
-// Budget is the bound on comparisons.
-const Budget = budget

@@ -16,6 +16,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/reports/escape"
 )
 
 func newCassette(s *State) *cobra.Command {
@@ -70,7 +71,7 @@ func listCassettes(s *State, p *planned, asJSON bool) error {
 				detail += " against " + l.Upstream
 			}
 		}
-		_, err := fmt.Fprintf(s.Stdout, "%-10s %s  %s\n", l.State, escapeLine(l.File), escapeLine(detail))
+		_, err := fmt.Fprintf(s.Stdout, "%-10s %s  %s\n", l.State, escape.Line(l.File), escape.Line(detail))
 		return err
 	}
 	for owned, err := range p.experiment.Cassettes() {
@@ -128,13 +129,13 @@ func newCassetteShow(s *State) *cobra.Command {
 func describeCassette(file *cassette.File, bodies bool) string {
 	var b strings.Builder
 	h := file.Header
-	fmt.Fprintf(&b, "%s / %s / %s, repeat %d\nmodel %s, recorded %s", escapeLine(h.Dataset), escapeLine(h.Item), escapeLine(h.Provider), h.Repeat, escapeLine(h.Model), h.RecordedAt.Format(time.RFC3339))
+	fmt.Fprintf(&b, "%s / %s / %s, repeat %d\nmodel %s, recorded %s", escape.Line(h.Dataset), escape.Line(h.Item), escape.Line(h.Provider), h.Repeat, escape.Line(h.Model), h.RecordedAt.Format(time.RFC3339))
 	if h.Upstream != "" {
-		fmt.Fprintf(&b, " against %s", escapeLine(h.Upstream))
+		fmt.Fprintf(&b, " against %s", escape.Line(h.Upstream))
 	}
 	b.WriteString("\n")
 	for i, x := range file.Interactions {
-		fmt.Fprintf(&b, "\n%d. %s %s -> %s, %s", i+1, escapeLine(x.Request.Method), escapeLine(x.Request.URL), escapeLine(x.Response.Status), x.Response.Duration)
+		fmt.Fprintf(&b, "\n%d. %s %s -> %s, %s", i+1, escape.Line(x.Request.Method), escape.Line(x.Request.URL), escape.Line(x.Response.Status), x.Response.Duration)
 		if x.Extra.Partial {
 			b.WriteString(", cut short")
 		}
@@ -149,7 +150,7 @@ func describeCassette(file *cassette.File, bodies bool) string {
 				text = strings.ToValidUTF8(text[:limit], "") + fmt.Sprintf(" ... (%d bytes)", len(body.text))
 			}
 			for line := range strings.Lines(text) {
-				b.WriteString("   " + body.mark + escapeLine(strings.TrimRight(line, "\r\n")) + "\n")
+				b.WriteString("   " + body.mark + escape.Line(strings.TrimRight(line, "\r\n")) + "\n")
 			}
 		}
 	}
@@ -238,7 +239,7 @@ func printVerified(s *State, p *planned, dir string, summary *results.Summary) e
 	}
 	orphans, err := p.experiment.Orphans()
 	for _, file := range orphans {
-		fmt.Fprintf(s.Stdout, "orphaned: %s\n", escapeLine(p.dataset.Name+"/"+file))
+		fmt.Fprintf(s.Stdout, "orphaned: %s\n", escape.Line(p.dataset.Name+"/"+file))
 	}
 	if c.Stale+c.Missing > 0 {
 		fmt.Fprintf(s.Stderr, "hint: echoeval record %s\n", quote(s.show(filepath.Join(p.dataset.Root, filepath.FromSlash(p.dataset.File)))))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/harness/experiment"
+	"github.com/echoeval/echoeval/reports/escape"
 )
 
 // progress shows how far a run is, on stderr: a bar that is drawn again on a terminal, a plain line every few seconds elsewhere.
@@ -39,7 +40,7 @@ func (p *progress) update(x experiment.Progress) {
 	p.last = x
 	if p.verbose {
 		p.clear()
-		fmt.Fprintf(p.s.Stderr, "%s  %s  %s\n", x.Last.Status, escapeLine(x.Last.Item), escapeLine(x.Last.Provider))
+		fmt.Fprintf(p.s.Stderr, "%s  %s  %s\n", x.Last.Status, escape.Line(x.Last.Item), escape.Line(x.Last.Provider))
 	}
 	now := p.s.Clock.Now()
 	every := lineEvery

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
@@ -39,25 +40,25 @@ type vendor struct {
 	keyEnv string
 	// scripted providers send nothing.
 	scripted bool
-	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper) (llm.Model, error)
+	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
 }
 
 // vendors is the table of providers.
 var vendors = map[string]vendor{
 	openai.Name: {
 		base: openai.BaseURL, keyEnv: "OPENAI_API_KEY",
-		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper) (llm.Model, error) {
-			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model}, rt)
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	compat.Name: {
-		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper) (llm.Model, error) {
-			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model}, rt)
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	script.Name: {
 		scripted: true,
-		new: func(_ dataset.Provider, item *dataset.Item, _ http.RoundTripper) (llm.Model, error) {
+		new: func(_ dataset.Provider, item *dataset.Item, _ http.RoundTripper, _ clock.Clock) (llm.Model, error) {
 			return script.New(scriptSteps(item.Script)...), nil
 		},
 	},

@@ -1,53 +1,223 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/escape"
+	jsonreport "github.com/echoeval/echoeval/reports/json"
+	"github.com/echoeval/echoeval/reports/junit"
+	"github.com/echoeval/echoeval/reports/terminal"
 )
 
-type terminalOptions struct{ all, noColor, quiet bool }
+// reporters is the table of reports.
+var reporters = []reports.Reporter{
+	{Name: "terminal", Write: terminal.Write},
+	{Name: "json", File: "report.json", Write: jsonreport.Write},
+	{Name: "junit", File: "junit.xml", Write: junit.Write},
+}
 
-func reportNames() []string                                  { return []string{"terminal"} }
-func findReport(name string) (any, error)                    { return nil, nil }
-func writeReport(s *State, run *results.Run, f string) error { return nil }
-func writeCauses(w io.Writer, run *results.Run) error        { return nil }
-func writeTerminal(s *State, w io.Writer, run *results.Run, o terminalOptions) error {
-	for l, err := range run.Lines() {
+func reportNames() []string {
+	names := make([]string, len(reporters))
+	for i, r := range reporters {
+		names[i] = r.Name
+	}
+	return names
+}
+
+// writeReport writes FORMAT into the run's reports/ folder, or FORMAT=PATH to that path.
+func writeReport(s *State, run *results.Run, flag string) error {
+	name, path, given := strings.Cut(flag, "=")
+	r, err := reports.Find(reporters, name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case given && path == "":
+		return failure.New(failure.Input, "--format %s: the path is empty", flag)
+	case given:
+		path = s.path(path)
+	case r.File == "":
+		return r.Write(s.Stdout, run, reports.Options{Width: s.tableWidth(), Color: s.color(false)})
+	default:
+		path = filepath.Join(run.Dir, "reports", r.File)
+	}
+	return reportTo(s, run, r, path)
+}
+
+func reportTo(s *State, run *results.Run, r reports.Reporter, path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return failure.New(failure.Internal, "the folder of %s cannot be made: %s", s.show(path), failure.Reason(err))
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return failure.New(failure.Internal, "%s cannot be written: %s", s.show(path), failure.Reason(err))
+	}
+	err = r.Write(f, run, reports.Options{Width: 120})
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return failure.New(failure.Internal, "%s cannot be written: %s", s.show(path), failure.Reason(errors.Join(err, os.Remove(f.Name()))))
+	}
+	return nil
+}
+
+// runsFolder is where the runs of the current project lie.
+func runsFolder(s *State, out string) string {
+	if out != "" {
+		return s.path(out)
+	}
+	return filepath.Join(dataset.Root(filepath.Join(s.Dir, "dataset.yaml"), s.Dir), ".echoeval", "runs")
+}
+
+func resolveRun(s *State, out, name string) (string, error) {
+	if dir := s.path(name); isFolder(dir) {
+		return results.Resolve(filepath.Dir(dir), dir)
+	}
+	return results.Resolve(runsFolder(s, out), name)
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// openRun opens a run by folder, id, latest, or dataset.
+func openRun(s *State, out, name string) (*results.Run, error) {
+	dir, err := resolveRun(s, out, name)
+	if err != nil {
+		return nil, err
+	}
+	return results.Open(dir)
+}
+
+func newShow(s *State) *cobra.Command {
+	var provider, out string
+	var all, noColor bool
+	cmd := &cobra.Command{
+		Use: "show RUN [ITEM]", Short: "Show the failures of a run, or one item whole", GroupID: "look", Args: between(1, 2, "a run and perhaps an item"),
+		Long:    "Show what failed in a run, or of one item the transcript with paired calls, the checks with their evidence, and the invariants. RUN is a folder, a run's id, `latest`, or the name of a dataset.",
+		Example: "  echoeval show latest\n  echoeval show quickstart mends-a-typo --provider openai:gpt-4o-mini",
+		RunE: func(_ *cobra.Command, args []string) error {
+			run, err := openRun(s, out, args[0])
+			if err != nil {
+				return err
+			}
+			defer run.Close()
+			opts := reports.Options{Width: s.tableWidth(), Color: s.color(noColor), All: all}
+			if len(args) == 1 {
+				return terminal.Write(s.Stdout, run, opts)
+			}
+			return terminal.Show(s.Stdout, run, args[1], provider, opts)
+		},
+	}
+	cmd.Flags().StringVar(&provider, "provider", "", "only this column")
+	cmd.Flags().StringVar(&out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
+	cmd.Flags().BoolVar(&all, "all", false, "show everything, cut nothing")
+	cmd.Flags().BoolVar(&noColor, "no-color", false, "no colours")
+	return cmd
+}
+
+func newReport(s *State) *cobra.Command {
+	var formats []string
+	var folder, out string
+	cmd := &cobra.Command{
+		Use: "report RUN...", Short: "Write reports from finished runs", GroupID: "look", Args: atLeast(1, "a run"),
+		Long:    "Write reports from finished runs, without running anything again. They go into the folder of -o, several runs each into one of its own, or into the run's reports/ folder.",
+		Example: "  echoeval report latest --format junit,json -o out",
+		RunE: func(_ *cobra.Command, args []string) error {
+			var errs []error
+			seen := map[string]bool{}
+			for _, name := range args {
+				dir, err := resolveRun(s, out, name)
+				if err != nil {
+					errs = append(errs, err)
+					continue
+				}
+				if !seen[dir] {
+					seen[dir] = true
+					errs = append(errs, writeReports(s, dir, formats, folder, len(args) > 1))
+				}
+			}
+			return errors.Join(errs...)
+		},
+	}
+	cmd.Flags().StringSliceVar(&formats, "format", []string{"terminal"}, "formats, separated by commas: "+strings.Join(reportNames(), ", "))
+	cmd.Flags().StringVarP(&folder, "output", "o", "", "folder to write to")
+	cmd.Flags().StringVar(&out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
+	return cmd
+}
+
+func writeReports(s *State, dir string, formats []string, folder string, several bool) error {
+	run, err := results.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer run.Close()
+	for _, name := range formats {
+		r, err := reports.Find(reporters, name)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s %s %s", l.Item, l.Provider, l.Status)
-		if l.Cause != nil {
-			fmt.Fprintf(w, " %s", *l.Cause)
+		if r.File == "" {
+			if err := r.Write(s.Stdout, run, reports.Options{Width: s.tableWidth(), Color: s.color(false)}); err != nil {
+				return err
+			}
+			continue
 		}
-		if l.Error != nil {
-			fmt.Fprintf(w, " %+v", l.Error.Message)
-		}
-		for _, c := range l.Checks {
-			if c.Status != "pass" {
-				fmt.Fprintf(w, "\n   %s %s %s", c.Name, c.Status, c.Reason)
+		path := filepath.Join(dir, "reports", r.File)
+		if folder != "" {
+			path = filepath.Join(s.path(folder), r.File)
+			if several {
+				path = filepath.Join(s.path(folder), filepath.Base(dir), r.File)
 			}
 		}
-		for _, v := range l.Invariants.Violations {
-			fmt.Fprintf(w, "\n   %s %s", v.Name, v.Evidence)
+		if err := reportTo(s, run, r, path); err != nil {
+			return err
 		}
-		if l.Cassette != nil {
-			for _, v := range l.Cassette.Drift {
-				fmt.Fprintf(w, "\n   %+v", v)
-			}
+		if _, err := fmt.Fprintln(s.Stdout, s.show(path)); err != nil {
+			return failure.WithCode(err, failure.Internal)
 		}
-		fmt.Fprintln(w)
 	}
-	fmt.Fprintln(w, run.Summary.Verdict.Text)
 	return nil
 }
-func newShow(s *State) *cobra.Command   { return &cobra.Command{Use: "show", GroupID: "look"} }
-func newReport(s *State) *cobra.Command { return &cobra.Command{Use: "report", GroupID: "look"} }
-func resolveRun(s *State, out, name string) (string, error) {
-	return results.Resolve(s.path(".echoeval/runs"), name)
+
+// writeCauses writes what made cassettes stale, each cause once.
+func writeCauses(w io.Writer, run *results.Run) error {
+	var causes results.Causes
+	for line, err := range run.Lines() {
+		if err != nil {
+			return err
+		}
+		causes.Add(&line)
+	}
+	for _, c := range causes.List() {
+		if _, err := fmt.Fprintln(w, describeCause(c)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
-func escapeLine(s string) string { return s }
+
+func describeCause(c results.Cause) string {
+	text := fmt.Sprintf("%s %s: %s", count(c.Items, "item"), c.Status, escape.Line(c.Cause))
+	if c.Detail != "" {
+		text += ", " + escape.Line(c.Detail)
+	}
+	if c.Drift != nil && c.Drift.Path != "" {
+		text += fmt.Sprintf("\n  at %s\n  recorded %s\n  now      %s", escape.Line(c.Drift.Path), escape.Line(c.Drift.Old), escape.Line(c.Drift.New))
+	}
+	return text
+}

@@ -26,6 +26,8 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
+	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/terminal"
 )
 
 // kind is one of the three names of the run command: they differ in the mode that they begin with.
@@ -51,6 +53,7 @@ type runOptions struct {
 	recordedAt   string
 	cassettes    string
 	leftover     bool
+	stale        bool
 	allowNetwork bool
 	out          string
 	traces       string
@@ -67,6 +70,9 @@ type runOptions struct {
 func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	if k.use == "run" {
 		f.StringVar(&o.mode, "mode", k.mode, "replay, record or live")
+	}
+	if k.use != "replay" {
+		f.BoolVar(&o.stale, "stale", false, "in mode record: only what is missing or no longer matches")
 	}
 	f.StringArrayVar(&o.items, "item", nil, "only this item (repeat)")
 	f.StringArrayVar(&o.tags, "tag", nil, "only items with one of these tags; !TAG: without it (repeat)")
@@ -235,7 +241,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		p.runs = s.path(o.out)
 	}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Tools: tools, Mode: mode,
+		Dataset: d, Columns: cols, Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout, Items: o.items, Tags: o.tags,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
@@ -288,6 +294,8 @@ func (o *runOptions) check() error {
 		return failure.New(failure.Input, "--repeat %d: want 1 to %d", o.repeat, results.MaxRepeat)
 	case o.concurrency < 0 || o.concurrency > 10_000:
 		return failure.New(failure.Input, "--concurrency %d: want 1 to 10000", o.concurrency)
+	case o.stale && o.mode != string(replay.Record):
+		return failure.WithHint(failure.New(failure.Input, "--stale is for recording"), "echoeval record DATASET --stale")
 	case o.timeout < 0:
 		return failure.New(failure.Input, "--timeout %s: want a positive duration", o.timeout)
 	case o.traces != string(results.KeepAll) && o.traces != string(results.KeepFailed):
@@ -300,7 +308,7 @@ func (o *runOptions) check() error {
 	}
 	for _, f := range o.formats {
 		name, _, _ := strings.Cut(f, "=")
-		if _, err := findReport(name); err != nil {
+		if _, err := reports.Find(reporters, name); err != nil {
 			return err
 		}
 	}
@@ -432,7 +440,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		data, err := summary.AppendJSON(nil)
 		errs = append(errs, err, writeAll(s.Stdout, append(data, '\n')))
 	} else {
-		errs = append(errs, writeTerminal(s, s.Stdout, run, terminalOptions{all: o.all, noColor: o.noColor, quiet: o.quiet}))
+		errs = append(errs, terminal.Write(s.Stdout, run, reports.Options{Width: s.tableWidth(), Color: s.color(o.noColor), All: o.all}))
 	}
 	for _, f := range o.formats {
 		errs = append(errs, writeReport(s, run, f))
