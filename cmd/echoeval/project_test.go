@@ -392,8 +392,8 @@ func (p *project) identity(run string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// hintPattern finds commands of echoeval in what was printed.
-var hintPattern = regexp.MustCompile("(?m)^ *(?:hint: )?(?:[a-z ]*: )?`?(echoeval [a-z]+ [^`\n]*?)`?$")
+// hintPattern finds commands of echoeval in hints.
+var hintPattern = regexp.MustCompile("(?m)^ *hint: (echoeval .*)$")
 
 // hints are the commands that an output names, each once.
 func hints(o outcome) []string {

@@ -207,29 +207,36 @@ func checkCycles(root document) error {
 	return all("", root)
 }
 
-// schemas remembers what was compiled: every item of a dataset builds its agent anew from the same few schemas.
-type schemas struct {
-	mu     sync.Mutex
-	byText map[conversation.JSON]*Schema
+// byText remembers what was made of a text: every item of a dataset builds its agent anew from the same few schemas.
+type byText[T any] struct {
+	mu   sync.Mutex
+	made map[conversation.JSON]T
 }
 
-var compiled = &schemas{byText: map[conversation.JSON]*Schema{}}
+// compiled holds the schemas that were compiled, compact the texts without white space.
+var (
+	compiled byText[*Schema]
+	compact  byText[conversation.JSON]
+)
 
-// maxCompiled bounds how many schemas are remembered. Beyond it they are compiled each time.
-const maxCompiled = 1024
+// maxRemembered bounds how many texts are remembered. What comes after is made each time.
+const maxRemembered = 1024
 
-func (c *schemas) get(text conversation.JSON) (*Schema, bool) {
+func (c *byText[T]) get(text conversation.JSON) (T, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, ok := c.byText[text]
-	return s, ok
+	v, ok := c.made[text]
+	return v, ok
 }
 
-func (c *schemas) put(text conversation.JSON, s *Schema) {
+func (c *byText[T]) put(text conversation.JSON, v T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.byText) < maxCompiled {
-		c.byText[text] = s
+	if c.made == nil {
+		c.made = map[conversation.JSON]T{}
+	}
+	if len(c.made) < maxRemembered {
+		c.made[text] = v
 	}
 }
 

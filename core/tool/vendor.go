@@ -26,20 +26,25 @@ func BedrockSchema(s Spec) (conversation.JSON, error) {
 }
 
 func (s Spec) wrap(head, middle, tail string) (conversation.JSON, error) {
-	d, err := parse(s.Parameters)
-	if err != nil {
-		return "", fmt.Errorf("tool %s: the schema is %w", s.Name, err)
+	schema, ok := compact.get(s.Parameters)
+	if !ok {
+		d, err := parse(s.Parameters)
+		if err != nil {
+			return "", fmt.Errorf("tool %s: the schema is %w", s.Name, err)
+		}
+		schema = conversation.JSON(d.append(nil))
+		compact.put(s.Parameters, schema)
 	}
-	return s.assemble(head, middle, d, tail), nil
+	return s.assemble(head, middle, schema, tail), nil
 }
 
-func (s Spec) assemble(head, middle string, schema document, tail string) conversation.JSON {
+func (s Spec) assemble(head, middle string, schema conversation.JSON, tail string) conversation.JSON {
 	dst := append([]byte(nil), head...)
 	dst = conversation.AppendString(dst, s.Name)
 	dst = append(dst, `,"description":`...)
 	dst = conversation.AppendString(dst, s.Description)
 	dst = append(dst, middle...)
-	dst = schema.append(dst)
+	dst = append(dst, schema...)
 	return conversation.JSON(append(dst, tail...))
 }
 
@@ -67,7 +72,7 @@ func GeminiSchema(s Spec) (conversation.JSON, []Warning, error) {
 	for i := range f.warnings {
 		f.warnings[i].Text = fmt.Sprintf("tool %s: %s", s.Name, f.warnings[i].Text)
 	}
-	return s.assemble(`{"name":`, `,"parameters":`, flat, `}`), f.warnings, nil
+	return s.assemble(`{"name":`, `,"parameters":`, conversation.JSON(flat.append(nil)), `}`), f.warnings, nil
 }
 
 type flattener struct {

@@ -18,6 +18,9 @@ type Scheme struct {
 // Bearer is the scheme of RFC 6750.
 var Bearer = Scheme{Header: "Authorization", Prefix: "Bearer "}
 
+// minKey is the length from which a key is looked for in refusals. A shorter one is no credential of any vendor, and occurs in ordinary text.
+const minKey = 12
+
 // maxErrorBody is how much of a refusal is searched for the key; the messages of the vendors are far shorter.
 const maxErrorBody = 64 << 10
 
@@ -55,7 +58,7 @@ func (a *auth) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Request = req
-	if resp.StatusCode >= http.StatusBadRequest && !secret.IsZero() {
+	if resp.StatusCode >= http.StatusBadRequest && len(secret.Reveal()) >= minKey {
 		hideKey(resp, []byte(secret.Reveal()))
 	}
 	return resp, nil

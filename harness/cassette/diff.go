@@ -132,6 +132,11 @@ func changes(a, b Request) (outside, inside []change) {
 		return outside, []change{{path: "body", old: text(a.Body), new: text(b.Body)}}
 	}
 	differ(old, new, "", "", &inside)
+	for i := range inside {
+		if inside[i].path == "" { // the bodies are no objects or lists
+			inside[i].path = "body"
+		}
+	}
 	if len(inside) == 0 { // differently written, the same to a reader of JSON
 		inside = append(inside, change{path: "body", old: text(a.Body), new: text(b.Body)})
 	}

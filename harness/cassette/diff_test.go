@@ -168,6 +168,7 @@ func FuzzCompare(f *testing.F) {
 	f.Add(chat, strings.Replace(chat, "112", "911", 1))
 	f.Add(`{"a":[{"role":1}]}`, `{"a":{"role":"x"}}`)
 	f.Add(`{"":"\ud800","a":1,"a":2}`, "\xff")
+	f.Add("0", "2")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		x, _ := cassette.Canonical("POST", chatURL, nil, []byte(a), nil)
 		y, _ := cassette.Canonical("POST", chatURL, nil, []byte(b), nil)

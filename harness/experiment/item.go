@@ -16,7 +16,6 @@ import (
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/ident"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/core/trace"
@@ -35,7 +34,6 @@ const maxOutput = 16 << 10
 type finishedItem struct {
 	line     eval.Result
 	trace    []byte
-	spent    money.USD
 	warnings []trace.Warning
 }
 
@@ -53,7 +51,7 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 	if err != nil {
 		run.explain(err)
 		line.Cassette = run.cassette
-		decide(&line, Outcome{Err: err}, string(replay.CauseOf(err)), eval.Pass)
+		decide(&line, Outcome{Err: err}, staleness(err), eval.Pass)
 		run.redactLine(&line)
 		return finishedItem{line: line, trace: run.encode(line, trace.Trace{})}
 	}
@@ -131,6 +129,14 @@ func (r *runner) show(path string) string {
 	return strings.Join(parts[max(0, len(parts)-3):], "/")
 }
 
+// staleness is err where it says that the cassette does not fit, and else nil.
+func staleness(err error) error {
+	if replay.CauseOf(err) == "" {
+		return nil
+	}
+	return err
+}
+
 // explain writes into the line's cassette why the recording does not fit.
 func (r *itemRun) explain(err error) {
 	if r.cassette == nil {
@@ -204,7 +210,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 		}
 	}
 	started := r.session.Clock().Now()
-	target := AgentTarget{
+	var target Target = AgentTarget{
 		Config:    r.column.Agent,
 		ModelName: r.column.Provider.Model,
 		Model:     func(rt http.RoundTripper) (llm.Model, error) { return r.column.Model(r.item, rt, r.session.Clock()) },
@@ -237,9 +243,9 @@ func (r *itemRun) random() func() float64 {
 func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) finishedItem {
 	interrupted := ctx.Err() != nil && out.Err != nil
 	closed, err := r.session.Close(out.Err == nil)
-	stale := string(replay.CauseOf(err))
+	stale := staleness(err)
 	switch {
-	case stale != "":
+	case stale != nil:
 		r.explain(err)
 		if r.cassette != nil {
 			r.cassette.LeftOver = len(closed.LeftOver)
@@ -247,8 +253,12 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	case err != nil && out.Err == nil:
 		out.Err = err
 	}
-	if r.cassette != nil && stale == "" && closed.State != "" {
+	switch {
+	case r.cassette == nil || stale != nil:
+	case closed.State != "":
 		r.cassette.State = eval.CassetteState(closed.State)
+	default:
+		r.cassette = nil // nothing was recorded, and what there was is untouched
 	}
 	if err := r.space.close(); err != nil && out.Err == nil {
 		out.Err = err
@@ -264,12 +274,8 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	if response.TTFTMS >= 0 {
 		line.TTFTMS = &response.TTFTMS
 	}
-	var spent money.USD
 	if cost, ok := r.column.Cost(response); ok {
 		line.CostUSD = &cost
-		if r.mode != replay.Replay {
-			spent = cost
-		}
 	}
 	var problems strict.Problems
 	invariants := invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems)
@@ -282,14 +288,14 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	}
 
 	verdict := eval.Pass
-	if stale == "" && out.Err == nil {
+	if stale == nil && out.Err == nil {
 		output, cut := cutText(r.redact(response.Text))
 		line.Output, line.OutputCut = &output, cut
 		verdict = r.score(ctx, &line, out)
 	}
 	decide(&line, out, stale, verdict)
 	r.redactLine(&line)
-	done := finishedItem{line: line, spent: spent, warnings: append(warningsOf(out.Trace), r.weak()...)}
+	done := finishedItem{line: line, warnings: append(warningsOf(out.Trace), r.weak()...)}
 	if !interrupted {
 		done.trace = r.encode(line, out.Trace)
 	}

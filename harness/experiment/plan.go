@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -29,11 +30,12 @@ type Experiment struct {
 	head   results.Head
 	items  int // selected
 	owners owners
+	spaces workspaces
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
 func New(opts Options) (*Experiment, error) {
-	e := &Experiment{opts: opts, owners: owners{}}
+	e := &Experiment{opts: opts, owners: owners{}, spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
@@ -52,7 +54,8 @@ func New(opts Options) (*Experiment, error) {
 		unseen[id] = true
 	}
 	lines, total := 0, 0
-	var ids []string // kept only where an id was asked for and may not be there
+	used := map[string]bool{} // workspaces
+	var ids []string          // kept only where an id was asked for and may not be there
 	err := opts.Dataset.Validate(func(item *dataset.Item, p *strict.Problems) {
 		total++
 		if len(opts.Items) > 0 && len(ids) < 10_000 {
@@ -65,13 +68,14 @@ func New(opts Options) (*Experiment, error) {
 			return
 		}
 		e.items++
+		used[item.Workspace] = true
 		lines += e.repeats(item) * len(opts.Columns)
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(unseen) > 0 {
-		missing := slices.Min(keys(unseen))
+		missing := slices.Min(slices.Collect(maps.Keys(unseen)))
 		err := failure.New(failure.Input, "--item %s: %s has no such item", missing, opts.Dataset.File)
 		if near, ok := strict.Nearest(missing, ids); ok {
 			return nil, failure.WithHint(err, "did you mean --item %s?", near)
@@ -82,7 +86,8 @@ func New(opts Options) (*Experiment, error) {
 		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that --item and --tag ask for", opts.Dataset.File), "of %d items none is left; drop one of the flags", total)
 	}
 	e.fillHead(lines)
-	return e, nil
+	e.head.Inputs, err = e.inputs(used)
+	return e, err
 }
 
 // own notes the cassettes of an item: those of every provider that the dataset or the command line names.
@@ -94,12 +99,20 @@ func (e *Experiment) own(item *dataset.Item) {
 	}
 }
 
-func keys(m map[string]bool) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
+// inputs is one hash over the folders that the selected items start from.
+func (e *Experiment) inputs(used map[string]bool) (string, error) {
+	var text strings.Builder
+	for _, rel := range slices.Sorted(maps.Keys(used)) {
+		if rel == "" {
+			continue
+		}
+		sum, err := e.spaces.hash(rel)
+		if err != nil {
+			return "", failure.New(failure.Input, "workspace %s: %w", rel, err)
+		}
+		fmt.Fprintf(&text, "%q %s\n", rel, sum)
 	}
-	return out
+	return hash(text.String()), nil
 }
 
 // Items is how many items the run selects, Lines how many lines its results have.

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/echoeval/echoeval/core/eval"
-	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/replay"
@@ -41,7 +40,6 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 		Each:     e.each(),
 		Dropped:  r.dropped,
 		Orphaned: orphans,
-		SpentNow: r.spent,
 		Warnings: r.warnings.list(),
 		Judge:    judge,
 	}
@@ -62,18 +60,16 @@ type runner struct {
 	journal  *results.Journal
 	finished *results.Finished
 
-	spaces   workspaces
 	detector secret.Detector
 
 	mu       sync.Mutex // guards what follows
 	progress Progress
-	spent    money.USD
 	warnings warnings
 	drops    map[int][]string
 }
 
 func newRunner(e *Experiment, journal *results.Journal, finished *results.Finished) *runner {
-	r := &runner{Experiment: e, journal: journal, finished: finished, spaces: workspaces{temp: e.opts.Temp, root: e.opts.Dataset.Root}, detector: secret.Detector{Values: e.opts.Secrets}}
+	r := &runner{Experiment: e, journal: journal, finished: finished, detector: secret.Detector{Values: e.opts.Secrets}}
 	r.progress = Progress{Total: e.head.Lines, Counts: map[eval.Status]int{}}
 	r.progress.Done = finished.Len()
 	return r
@@ -186,7 +182,6 @@ func (r *runner) do(ctx context.Context, j job) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.spent += done.spent
 	r.warnings.add(done.warnings)
 	r.progress.Done++
 	r.progress.Counts[done.line.Status]++

@@ -10,13 +10,14 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/core/trace"
+	"github.com/echoeval/echoeval/harness/replay"
 )
 
 // errTimeout ends an item that took longer than its timeout.
 var errTimeout = errors.New("the item took longer than its timeout")
 
-// decide sets status, cause and error of a line from what happened, by the table of the results format: the first that holds counts. stale is "" or the cause for which the cassette failed the item, judged what the checks and invariants said.
-func decide(line *eval.Result, out Outcome, stale string, checks eval.Status) {
+// decide sets status, cause and error of a line from what happened, by the table of the results format: the first that holds counts. stale is nil or the error with which the cassette failed the item, checks what the checks said.
+func decide(line *eval.Result, out Outcome, stale error, checks eval.Status) {
 	set := func(status eval.Status, cause string) {
 		line.Status = status
 		line.Cause = &cause
@@ -25,8 +26,12 @@ func decide(line *eval.Result, out Outcome, stale string, checks eval.Status) {
 		}
 	}
 	switch {
-	case stale != "":
-		set(eval.Stale, stale)
+	case stale != nil:
+		cause := replay.CauseOf(stale)
+		set(eval.Stale, string(cause))
+		if cause == replay.Unreadable || cause == replay.LeftOver {
+			line.Error = explain(stale, line.Retries)
+		}
 	case errors.Is(out.Err, errTimeout) && waiting(out.Trace):
 		set(eval.Error, eval.CauseTimeout)
 		line.Error = &eval.ErrorInfo{Kind: waitedFor(out.Trace), Message: errTimeout.Error(), Retries: line.Retries}

@@ -211,6 +211,16 @@ var _ = Describe("the verdict", func() {
 		Expect(v.Reasons).To(HaveLen(2))
 		Expect(v.Text).To(HaveSuffix("(and 1 more)"))
 	})
+	It("takes a gate without data for a failure only where nothing else explains it", func() {
+		metrics := with("error_rate", results.Metric{Value: number(1), N: 200})
+		metrics["pass_rate"] = results.Metric{}
+		s := summary(metrics)
+		Expect(decide(s, results.Tally{}, gate.Input{}).Code).To(Equal(failure.Unavailable))
+		Expect(s.Gates[0].Status).To(Equal(results.GateNoData))
+		stale := results.Tally{Causes: []results.Cause{{Status: eval.Stale, Cause: eval.CauseMissing, Items: 1, First: eval.Result{Item: "a"}}}}
+		Expect(decide(s, stale, gate.Input{}).Reasons).To(HaveLen(2))
+		Expect(decide(s, results.Tally{}, gate.Input{}, gate.Spec{Metric: "error_rate", Off: true}, gate.Spec{Metric: "pass_rate", Bound: ">= 0.5"}).Code).To(Equal(failure.Gate), "nothing explains it")
+	})
 	It("says each cause of staleness once, with the command", func() {
 		t := results.Tally{Causes: []results.Cause{
 			{Status: eval.Stale, Cause: eval.CauseDrift, Detail: "system-prompt", Items: 187, First: eval.Result{Item: "a"}},
@@ -218,13 +228,13 @@ var _ = Describe("the verdict", func() {
 		}}
 		v := decide(summary(good), t, gate.Input{})
 		Expect(v.Code).To(Equal(failure.Cassette))
-		Expect(v.Text).To(Equal("cassettes: 187 items stale: system-prompt (and 1 more)"))
+		Expect(v.Text).To(Equal("cassettes: 0 of 200 results stale"))
 		Expect(*v.Reasons[0].Hint).To(Equal("echoeval record datasets/clinic.yaml --stale"))
 		Expect(v.Reasons[1].Text).To(Equal("1 item stale: no cassette"))
 		Expect(v.Reasons[1].Hint).To(Equal(v.Reasons[0].Hint))
 		t.Causes = t.Causes[1:]
-		Expect(*decide(summary(good), t, gate.Input{}).Reasons[0].Hint).To(Equal(`echoeval record datasets/clinic.yaml --item 'it'\''s'`))
-		Expect(*decide(summary(good), t, gate.Input{Record: "do it"}).Reasons[0].Hint).To(Equal("do it"))
+		Expect(*decide(summary(good), t, gate.Input{}).Reasons[0].Hint).To(Equal(`echoeval record datasets/clinic.yaml --item 'it'\''s' --stale`))
+		Expect(*decide(summary(good), t, gate.Input{Record: "do it"}).Reasons[0].Hint).To(Equal(`do it --item 'it'\''s' --stale`))
 	})
 	It("counts violations whatever else happened, and leaves gates alone on request", func() {
 		s := summary(with("invariant_violations", results.Metric{Value: number(3), N: 200}))
@@ -239,7 +249,7 @@ var _ = Describe("the verdict", func() {
 	})
 	It("orders everything by precedence", func() {
 		metrics := with("error_rate", results.Metric{Value: number(1), N: 200})
-		metrics["pass_rate"] = results.Metric{}
+		metrics["pass_rate"] = results.Metric{Value: number(0.5), N: 2}
 		t := results.Tally{Harness: 1, Causes: []results.Cause{
 			{Status: eval.Error, Cause: "harness", Items: 1, Lines: 1, First: eval.Result{Error: &eval.ErrorInfo{Message: "boom"}}},
 			{Status: eval.Stale, Cause: eval.CauseUnreadable, Items: 2},

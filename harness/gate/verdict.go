@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/echoeval/echoeval/core/eval"
@@ -15,9 +16,11 @@ type Input struct {
 	IgnoreChecks bool
 	// Interrupted says that the run was stopped from outside.
 	Interrupted bool
+	// Resume is the command that goes on with the run, "" for the usual one.
+	Resume string
 	// Errors are what stopped the run or failed in it, each with its code.
 	Errors []error
-	// Record is the command that records again what is stale, "" for the usual one.
+	// Record is the command that records the dataset again, with all that selects what was run; "" is the usual one. What is stale is added to it.
 	Record string
 }
 
@@ -49,6 +52,7 @@ func Decide(s *results.Summary, t results.Tally, in Input) results.Verdict {
 	reasons = append(reasons, harness(s, t)...)
 	reasons = append(reasons, cassettes(s, t, in)...)
 	reasons = append(reasons, bounds(s, t, in)...)
+	reasons = provenOnly(s, reasons)
 	v := results.Verdict{}
 	for _, code := range order {
 		for _, r := range reasons {
@@ -64,10 +68,31 @@ func Decide(s *results.Summary, t results.Tally, in Input) results.Verdict {
 	first := v.Reasons[0]
 	v.Code = first.Code
 	v.Text = opening[first.Code] + ": " + sentence(s, first)
-	if more := len(v.Reasons) - 1; more > 0 {
+	more := 0
+	for _, r := range v.Reasons[1:] {
+		if first.Kind != results.KindCassette || r.Kind != first.Kind {
+			more++
+		}
+	}
+	if more > 0 {
 		v.Text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return v
+}
+
+// provenOnly takes out what an outage, a stale cassette or an interruption explains: a gate without data is a failure of its own only where nothing else says why there is none. The gate's status stays no_data.
+func provenOnly(s *results.Summary, reasons []results.Reason) []results.Reason {
+	explained := slices.ContainsFunc(reasons, func(r results.Reason) bool {
+		return r.Code == failure.Interrupted || r.Code == failure.Cassette || r.Code == failure.Unavailable
+	})
+	if !explained {
+		return reasons
+	}
+	return slices.DeleteFunc(reasons, func(r results.Reason) bool {
+		return r.Kind == results.KindGate && slices.ContainsFunc(s.Gates, func(g results.Gate) bool {
+			return g.Status == results.GateNoData && g.Metric == *r.Gate && g.Provider == *r.Provider
+		})
+	})
 }
 
 // opening begins the verdict's text.
@@ -97,7 +122,11 @@ func interrupted(s *results.Summary, t results.Tally, in Input) []results.Reason
 	}
 	r := reason(failure.Interrupted, results.KindInterrupted, fmt.Sprintf("%d of %s not run", items, count(s.Selected.Items, "item")))
 	r.Items = &items
-	return []results.Reason{hinted(r, results.Command("echoeval", "run", "--resume", s.Dataset.Name))}
+	resume := in.Resume
+	if resume == "" {
+		resume = results.Command("echoeval", "run", "--resume", s.Dataset.Name)
+	}
+	return []results.Reason{hinted(r, resume)}
 }
 
 // kinds of the errors that a run reports.
@@ -152,13 +181,13 @@ func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
 		}
 	}
 	record := in.Record
-	switch {
-	case record != "":
-	case len(stale) == 1 && stale[0].Items == 1:
-		record = results.Command("echoeval", "record", s.Dataset.File, "--item", stale[0].First.Item)
-	default:
-		record = results.Command("echoeval", "record", s.Dataset.File, "--stale")
+	if record == "" {
+		record = results.Command("echoeval", "record", s.Dataset.File)
 	}
+	if len(stale) == 1 && stale[0].Items == 1 {
+		record += " " + results.Command("--item", stale[0].First.Item)
+	}
+	record += " --stale"
 	var out []results.Reason
 	for _, c := range stale {
 		r := reason(failure.Cassette, results.KindCassette, fmt.Sprintf("%s stale: %s", count(c.Items, "item"), StaleWord(c)))
@@ -268,6 +297,9 @@ func unitOf(metric string) results.Unit {
 
 // sentence is the reason as the verdict says it.
 func sentence(s *results.Summary, r results.Reason) string {
+	if r.Kind == results.KindCassette {
+		return fmt.Sprintf("%d of %s stale", s.Counts.Stale, count(s.Counts.Total(), "result"))
+	}
 	if r.Kind != results.KindGate || r.Gate == nil || r.Provider == nil {
 		return r.Text
 	}

@@ -289,7 +289,7 @@ func (s *Session) quarantine(file *cassette.File, detector *secret.Detector, fou
 	if problem != nil {
 		return Outcome{}, errors.Join(err, problem)
 	}
-	return Outcome{Quarantined: true}, failure.WithHint(err, "the recording is in the quarantine, redacted; take the secret out of what the item reads, or list it under redact_allow if it is none")
+	return Outcome{Quarantined: true}, failure.WithHint(err, "the recording is in .echoeval/quarantine, redacted; take the secret out of what the item reads, or list it under redact_allow if it is none")
 }
 
 // hint adds the command that makes a cassette fresh, unless the error has a hint of its own.

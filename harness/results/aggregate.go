@@ -24,6 +24,7 @@ type aggregate struct {
 	servedLast int
 	harness    int
 	overhead   money.USD
+	spent      money.USD // by lines that asked the vendor
 }
 
 type column struct {
@@ -101,6 +102,12 @@ func (a *aggregate) add(place int, r *eval.Result) error {
 // addWorld counts what does not belong to a column: cassettes, money, the harness.
 func (a *aggregate) addWorld(r *eval.Result) {
 	a.overhead += r.OverheadUSD
+	if a.plan.Mode != replayMode && (r.Cassette == nil || r.Cassette.State == eval.CassetteRecorded) {
+		a.spent += r.OverheadUSD
+		if r.CostUSD != nil {
+			a.spent += *r.CostUSD
+		}
+	}
 	if r.Status == eval.Error && r.Cause != nil && *r.Cause == string(eval.ErrHarness) {
 		a.harness++
 	}
@@ -136,6 +143,9 @@ func (a *aggregate) addWorld(r *eval.Result) {
 		}
 	}
 }
+
+// replayMode is the mode in which nothing is paid.
+const replayMode = "replay"
 
 // ran reports whether the line's item was begun.
 func ran(r *eval.Result) bool { return r.Status != eval.Skipped && r.Status != eval.NotRun }
@@ -321,7 +331,7 @@ func (a *aggregate) finish() (*Summary, Tally) {
 	}
 	tally := Tally{Causes: a.causes.List(), Harness: a.harness}
 	s.Cassettes.Orphaned = a.plan.Orphaned
-	s.Cost.OverheadUSD, s.Cost.SpentNowUSD = a.overhead, a.plan.SpentNow
+	s.Cost.OverheadUSD, s.Cost.SpentNowUSD = a.overhead, a.spent
 	for _, q := range a.plan.Quarantined {
 		s.Quarantined.Add(q)
 	}

@@ -24,7 +24,6 @@ type indexed struct {
 	entries []entry
 	// whole is the length without a last line that was cut off.
 	whole int64
-	buf   []byte
 }
 
 // openJournal reads a journal through once and sorts its lines by index, column and repeat. Of lines with one key the last counts.

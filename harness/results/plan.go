@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/echoeval/echoeval/core/eval"
-	"github.com/echoeval/echoeval/core/money"
 )
 
 // Head is what is known of a run before its first item: it stands in the manifest, so that also a run that was killed can be reported.
@@ -16,6 +15,8 @@ type Head struct {
 	Providers []ProviderInfo `json:"providers"`
 	// Lines is how many result lines a whole run has: items x providers x repeats.
 	Lines int `json:"lines"`
+	// Inputs is the hash of the folders that items start from, which Dataset.Hash does not cover.
+	Inputs string `json:"inputs"`
 	// Traces says which traces the fold keeps.
 	Traces Keep `json:"traces"`
 	// Invariants are those that the run evaluates, in the order of reports.
@@ -55,9 +56,8 @@ type Plan struct {
 	PassIf func(index int) func(share float64) bool
 	// Dropped returns the names of the invariants that the item dropped. It is asked only for lines that evaluated fewer than all.
 	Dropped func(index int) []string
-	// Orphaned counts cassettes that belong to no item, SpentNow is what this run paid itself.
+	// Orphaned counts cassettes that belong to no item.
 	Orphaned    int
-	SpentNow    money.USD
 	Quarantined []Quarantine
 	Warnings    []Warning
 	// Judge fills in the summary's gates and verdict before it is written; nil leaves them empty.

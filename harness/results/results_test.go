@@ -22,6 +22,7 @@ import (
 	"github.com/echoeval/echoeval/ci/suite"
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/results/resultstest"
@@ -901,7 +902,7 @@ var _ = Describe("the summary", func() {
 
 	It("warns of drift that was served across, orphans and missing prices", func() {
 		plan := size.Plan()
-		plan.Orphaned, plan.SpentNow = 2, 5
+		plan.Orphaned = 2
 		plan.Warnings = []results.Warning{{Code: "given", Text: "by the runner"}}
 		s := summarise(size, plan, func(line *eval.Result) {
 			if line.Index <= 3 {
@@ -925,7 +926,24 @@ var _ = Describe("the summary", func() {
 		Expect(s.Cassettes).To(Equal(results.Cassettes{Fresh: 16, Stale: 4, Orphaned: 2, ByClass: map[string]int{"messages": 1}, ServedAcrossDrift: 4}))
 		Expect(s.Providers[0].Unpriced).To(Equal(3))
 		Expect(metric(s, "cost_usd").N).To(Equal(17))
-		Expect(int64(s.Cost.SpentNowUSD)).To(Equal(int64(5)))
+		Expect(s.Cost.SpentNowUSD).To(BeZero())
+	})
+
+	It("counts as spent what the run asked the vendor for, and nothing of a replay or of what was fresh", func() {
+		plan := size.Plan()
+		plan.Mode = "record"
+		s := summarise(size, plan, func(line *eval.Result) {
+			line.CostUSD = ptr(money.USD(7))
+			line.OverheadUSD = 1
+			line.Cassette.State = eval.CassetteFresh
+			switch line.Index {
+			case 1:
+				line.Cassette.State = eval.CassetteRecorded
+			case 2:
+				line.Cassette = nil
+			}
+		})
+		Expect(s.Cost.SpentNowUSD).To(Equal(money.USD(16)))
 	})
 
 	It("takes gates and verdict with it", func() {

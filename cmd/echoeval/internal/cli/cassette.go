@@ -195,6 +195,9 @@ func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (fa
 	defer os.RemoveAll(dir)
 	ctx, stop := s.interruptible(ctx)
 	defer stop()
+	if err := results.WriteManifest(dir, results.Manifest{ID: "verify", Started: s.Clock.Now(), Plan: p.experiment.Head()}); err != nil {
+		return failure.Internal, err
+	}
 	journal, err := results.Create(dir, s.Clock)
 	if err != nil {
 		return failure.Internal, err

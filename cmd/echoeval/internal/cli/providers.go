@@ -127,7 +127,9 @@ func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstre
 		}
 		c := experiment.Column{
 			Provider: p,
-			Model:    func(item *dataset.Item, rt http.RoundTripper) (llm.Model, error) { return v.new(p, item, rt) },
+			Model: func(item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+				return v.new(p, item, rt, c)
+			},
 			Scripted: v.scripted,
 			Settings: p.Settings,
 			Cost:     costOf(p, v.scripted),

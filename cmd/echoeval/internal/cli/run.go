@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -181,6 +182,7 @@ type planned struct {
 	experiment *experiment.Experiment
 	gates      []gate.Gate
 	runs       string // folder of the runs
+	record     string // the command that records the dataset again, as it was selected
 	bar        *progress
 }
 
@@ -247,9 +249,14 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: secret.FromEnviron(s.Environ), Clock: s.Clock,
-		RecordCommand: func(item, provider string) string {
-			return recordCommand(s, d, o, item, provider)
-		},
+	}
+	p.record = recordCommand(s, d, o)
+	opts.RecordCommand = func(item, provider string) string {
+		command := p.record + " --item " + quote(item)
+		if len(o.providers) == 0 {
+			command += " --provider " + quote(provider)
+		}
+		return command
 	}
 	if !o.quiet {
 		p.bar = newProgress(s, o.verbose)
@@ -269,9 +276,15 @@ func cassetteFolder(s *State, d *dataset.Dataset, flag string) string {
 	return filepath.Join(d.Root, "fixtures", "cassettes")
 }
 
-// recordCommand is the command that records one item anew.
-func recordCommand(s *State, d *dataset.Dataset, o *runOptions, item, provider string) string {
-	words := []string{"echoeval record", quote(s.show(filepath.Join(d.Root, filepath.FromSlash(d.File)))), "--item", quote(item), "--provider", quote(provider)}
+// recordCommand is the command that records the dataset again, with the flags that select what is run and where cassettes lie.
+func recordCommand(s *State, d *dataset.Dataset, o *runOptions) string {
+	words := []string{"echoeval record", quote(s.show(filepath.Join(d.Root, filepath.FromSlash(d.File))))}
+	for _, p := range o.providers {
+		words = append(words, "--provider", quote(p))
+	}
+	if o.repeat > 0 {
+		words = append(words, "--repeat", strconv.Itoa(o.repeat))
+	}
 	if o.cassettes != "" {
 		words = append(words, "--cassettes", quote(o.cassettes))
 	}
@@ -417,7 +430,7 @@ func environmentNames(environ []string) []string {
 
 // finish runs what is left, folds, reports and gives the exit code.
 func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir string, manifest results.Manifest, journal *results.Journal, done *results.Finished) (failure.Code, error) {
-	summary, err := p.experiment.Run(ctx, dir, journal, done, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Interrupted: ctx.Err() != nil}))
+	summary, err := p.experiment.Run(ctx, dir, journal, done, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Record: p.record, Resume: "echoeval run --resume " + quote(s.show(dir))}))
 	if p.bar != nil {
 		p.bar.end()
 	}
@@ -444,9 +457,6 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	}
 	for _, f := range o.formats {
 		errs = append(errs, writeReport(s, run, f))
-	}
-	if summary.Verdict.Code == failure.Interrupted && !o.quiet {
-		fmt.Fprintf(s.Stderr, "hint: echoeval run --resume %s\n", quote(s.show(dir)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return failure.Worse(code, failure.Internal), failure.WithCode(err, failure.Internal)
@@ -541,6 +551,9 @@ func findDataset(s *State, dir, file string) (string, error) {
 // sameInputs refuses to go on with a run whose inputs have changed.
 func sameInputs(then, now results.Head) error {
 	hint := "start a new run: echoeval run " + quote(then.Dataset.File)
+	if then.Inputs != now.Inputs {
+		return failure.WithHint(failure.New(failure.Input, "a workspace of %s has changed since the run began", then.Dataset.File), "%s", hint)
+	}
 	if then.Dataset.Hash != now.Dataset.Hash || then.Lines != now.Lines {
 		return failure.WithHint(failure.New(failure.Input, "%s has changed since the run began", then.Dataset.File), "%s", hint)
 	}

@@ -28,8 +28,9 @@ type State struct {
 	Dir      string
 	Hostname string
 	Clock    clock.Clock
-	// Interrupts delivers SIGINT and SIGTERM.
+	// Interrupts delivers SIGINT and SIGTERM; LetThrough gives them back to the system, which ends the process.
 	Interrupts <-chan os.Signal
+	LetThrough func()
 	// StdoutWidth and StderrWidth are the widths of the terminals behind the streams, 0 where they are none.
 	StdoutWidth, StderrWidth int
 }
@@ -46,7 +47,7 @@ func System() *State {
 		dir = resolved
 	}
 	hostname, _ := os.Hostname()
-	s := &State{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Dir: dir, Hostname: hostname, Clock: clock.Wall{}, Interrupts: signals}
+	s := &State{Args: os.Args[1:], Environ: os.Environ(), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Dir: dir, Hostname: hostname, Clock: clock.Wall{}, Interrupts: signals, LetThrough: func() { signal.Stop(signals) }}
 	s.StdoutWidth, s.StderrWidth = s.width(os.Stdout), s.width(os.Stderr)
 	return s
 }
@@ -118,13 +119,14 @@ func (s *State) show(p string) string {
 	return p
 }
 
-// interruptible returns a context that ends at the first interrupt; the second one ends the process through kill.
+// interruptible returns a context that ends at the first interrupt, so that what is finished can be saved. The second one ends the process.
 func (s *State) interruptible(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {
 		select {
 		case <-s.Interrupts:
+			s.LetThrough()
 			cancel(errInterrupted)
 		case <-done:
 		}
