@@ -75,6 +75,7 @@ type library struct {
 var testOnly = []string{
 	"github.com/onsi/ginkgo/v2",
 	"github.com/onsi/gomega",
+	"github.com/pmezard/go-difflib",
 }
 
 func checkLibraries(t *Tree) (looked int, found []Violation) {

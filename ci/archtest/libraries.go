@@ -2,16 +2,14 @@ package archtest
 
 // libraries lists what may be imported outside tests, and where. What each library is for, its licence and why it was chosen stand in docs/dependencies.md.
 var libraries = []library{
-	{"github.com/go-json-experiment/json", []string{"core", "harness", "providers", "reports"}, "the JSON codec of the formats that keep numbers and order"},
+	{"github.com/go-json-experiment/json", []string{"core", "harness", "providers"}, "the JSON codec of the formats that keep numbers and order"},
 	{"go.yaml.in/yaml/v4", []string{"core", "harness"}, "files that users write"},
-	{"github.com/google/jsonschema-go", []string{"core/tool", "harness/score", "harness/invariant"}, "JSON Schema of tools' arguments and of checks"},
-	{"golang.org/x/sync", []string{"core", "harness"}, "goroutines with an owner"},
+	{"github.com/google/jsonschema-go", []string{"core/tool", "harness/score"}, "JSON Schema of tools' arguments and of checks"},
 	{"github.com/agnivade/levenshtein", []string{"core", "harness"}, "the nearest name in a hint"},
 	{"github.com/dnaeon/go-vcr/v2", []string{"harness/cassette"}, "the cassette's types"},
 	{"github.com/theory/jsonpath", []string{"harness/score"}, "the check json_path"},
-	{"github.com/pmezard/go-difflib", []string{"core/tools", "harness", "reports"}, "differences shown to people"},
 	{"github.com/olekukonko/tablewriter", []string{"reports/terminal"}, "the terminal's table"},
-	{"github.com/mattn/go-runewidth", []string{"reports/terminal", cli}, "the width of text on a terminal"},
+	{"github.com/mattn/go-runewidth", []string{"reports/terminal"}, "the width of text on a terminal"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, "the vendor's SDK"},
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},
 	{"github.com/spf13/pflag", []string{cli}, "flags, as cobra knows them"},

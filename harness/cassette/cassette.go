@@ -26,6 +26,9 @@ const (
 	Canon  = 1 // of the canonical form
 )
 
+// EmulatorServer begins the Server header of a server that stands in for a vendor. What such a server calls itself is kept as [Header.Upstream].
+const EmulatorServer = "echoeval-emulator"
+
 // vcrVersion is the version of go-vcr's format.
 const vcrVersion = 1
 

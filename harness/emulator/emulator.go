@@ -45,6 +45,7 @@ package emulator
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -57,6 +58,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/harness/cassette"
 )
 
 // Options are the settings of a handler. The zero value is ready for use.
@@ -89,7 +91,8 @@ func New(script Script, opts Options) (http.Handler, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.Wall{}
 	}
-	return &openAI{plan: plan, keys: slices.Clone(opts.Keys), maxBody: opts.MaxBody, realTime: opts.RealTime, clock: opts.Clock}, nil
+	server := []string{fmt.Sprintf("%s (script %s)", cassette.EmulatorServer, hex.EncodeToString(plan.sum[:8]))}
+	return &openAI{server: server, plan: plan, keys: slices.Clone(opts.Keys), maxBody: opts.MaxBody, realTime: opts.RealTime, clock: opts.Clock}, nil
 }
 
 // grace is how long running replies may take once a server is told to stop.

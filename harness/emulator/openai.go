@@ -30,6 +30,7 @@ type openAI struct {
 	maxBody  int64
 	realTime bool
 	clock    clock.Clock
+	server   []string // names the script, so that a recording can say what it was made against
 }
 
 // The dated models that the vendor's names stand for: a reply names the dated one.
@@ -205,7 +206,6 @@ var (
 	typeStream    = []string{"text/event-stream; charset=utf-8"}
 	chunked       = []string{"chunked"}
 	apiVersion    = []string{"2020-10-01"}
-	serverName    = []string{"echoeval-emulator"}
 	exposed       = []string{"X-Request-ID"}
 	nosniff       = []string{"nosniff"}
 	requestLimit  = []string{strconv.Itoa(rateRequests)}
@@ -224,7 +224,6 @@ const (
 // common sets the headers of every reply. Date is left out: it would differ from run to run.
 func common(h http.Header, s seed, attempt int) {
 	h["Date"] = nil
-	h["Server"] = serverName
 	h["Openai-Version"] = apiVersion
 	h["Access-Control-Expose-Headers"] = exposed
 	h["X-Content-Type-Options"] = nosniff
@@ -234,6 +233,7 @@ func common(h http.Header, s seed, attempt int) {
 
 func (o *openAI) headers(h http.Header, r *reply, attempt int) {
 	common(h, r.seed, attempt)
+	h["Server"] = o.server
 	h["Server-Timing"] = []string{"total;dur=" + milliseconds(r.latency) + ", ttft;dur=" + milliseconds(r.ttft)}
 	h["X-Ratelimit-Limit-Requests"] = requestLimit
 	h["X-Ratelimit-Limit-Tokens"] = tokenLimit
@@ -252,6 +252,7 @@ func milliseconds(d time.Duration) string {
 func (o *openAI) refuse(w http.ResponseWriter, s seed, e *openAIError) {
 	h := w.Header()
 	common(h, s, 0)
+	h["Server"] = o.server
 	h["Openai-Processing-Ms"] = []string{"1"}
 	writeOpenAIError(w, e)
 }

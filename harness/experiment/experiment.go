@@ -15,6 +15,7 @@ import (
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
@@ -61,6 +62,8 @@ type Options struct {
 	// RecordedAt begins the clock of a recording and makes it reproducible; zero means the time of the recording itself.
 	RecordedAt    time.Time
 	AllowLeftover bool
+	// Drift says what is done about each class of drift; a class that is absent fails, but transport is served.
+	Drift map[cassette.Class]replay.Action
 	// Traces says which traces are kept.
 	Traces results.Keep
 	// Temp is the folder in which fresh workspaces are made.

@@ -110,6 +110,7 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 		},
 		Redactions:    redacted,
 		Secrets:       &r.detector,
+		Drift:         r.opts.Drift,
 		AllowLeftover: r.opts.AllowLeftover || r.opts.Dataset.AllowLeftover,
 		RecordCommand: r.opts.RecordCommand(j.item.ID, column.Provider.ID),
 		RecordedAt:    r.opts.RecordedAt,
@@ -148,9 +149,13 @@ func (r *itemRun) explain(err error) {
 	}
 	r.cassette.State = eval.CassetteStale
 	var miss *replay.Miss
-	if errors.As(err, &miss) {
-		r.cassette.Drift = []eval.Drift{{Class: string(miss.Class), Request: miss.Request, Path: miss.Path, Old: miss.Old, New: miss.New, Action: "fail"}}
+	if errors.As(err, &miss) && len(r.cassette.Drift) == 0 {
+		r.cassette.Drift = []eval.Drift{drift(miss, replay.Fail)}
 	}
+}
+
+func drift(m *replay.Miss, action replay.Action) eval.Drift {
+	return eval.Drift{Class: string(m.Class), Request: m.Request, Path: m.Path, Old: m.Old, New: m.New, Action: string(action)}
 }
 
 // redactions are the hidden strings that are long enough to be told from ordinary text, nested ones included. A placeholder bears the value's path, such as auth.token.
@@ -244,6 +249,11 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	interrupted := ctx.Err() != nil && out.Err != nil
 	closed, err := r.session.Close(out.Err == nil)
 	stale := staleness(err)
+	if r.cassette != nil {
+		for _, d := range closed.Drift {
+			r.cassette.Drift = append(r.cassette.Drift, drift(d.Miss, d.Action))
+		}
+	}
 	switch {
 	case stale != nil:
 		r.explain(err)

@@ -194,6 +194,9 @@ func (x *exchange) record(req *http.Request, live http.RoundTripper, body []byte
 	if place != nil {
 		x.trace.Source = "recorded"
 		s.mu.Lock()
+		if server := resp.Header.Get("Server"); strings.HasPrefix(server, cassette.EmulatorServer) {
+			s.upstream = server
+		}
 		place.finish = r.abandon
 		s.mu.Unlock()
 	}

@@ -77,7 +77,8 @@ type Session struct {
 	tape     *tape   // in Replay
 	slots    []*slot // in Record, in the order in which the calls began
 	applied  map[string]bool
-	requests int // HTTP requests so far
+	upstream string // what answered in the vendor's place
+	requests int    // HTTP requests so far
 	miss     error
 	drift    []Drifted
 	closed   bool
@@ -256,6 +257,9 @@ func (s *Session) save() (Outcome, error) {
 	file.Header.Format, file.Header.Canon = cassette.Format, cassette.Canon
 	file.Header.RecordedAt = s.began
 	file.Header.Rules = slices.Sorted(maps.Keys(s.applied))
+	if s.upstream != "" {
+		file.Header.Upstream = s.upstream
+	}
 	for _, i := range s.ordered() {
 		file.Interactions = append(file.Interactions, *i)
 	}

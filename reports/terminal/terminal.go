@@ -492,8 +492,8 @@ func (p *printer) verdict() {
 	}
 	p.line("%s", p.paint(shown, escape.Line(v.Text)))
 	for i, r := range v.Reasons {
-		if i == 0 && len(v.Reasons) == 1 || r.Kind == results.KindCassette {
-			continue // the verdict, or the causes above, have said it
+		if i == 0 && len(v.Reasons) == 1 || r.Kind == results.KindCassette && r.Items != nil {
+			continue // the verdict, or the causes above, have said it; an error without items was not among them
 		}
 		name := ""
 		switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/gate"
@@ -54,6 +55,7 @@ type runOptions struct {
 	recordedAt   string
 	cassettes    string
 	leftover     bool
+	drift        []string
 	stale        bool
 	allowNetwork bool
 	out          string
@@ -86,6 +88,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.recordedAt, "recorded-at", "", "start of a recording's clock (RFC 3339); makes the recording reproducible")
 	f.StringVar(&o.cassettes, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
 	f.BoolVar(&o.leftover, "allow-leftover", false, "do not fail items that leave recorded requests unused")
+	f.StringArrayVar(&o.drift, "drift", nil, "CLASS=serve|warn|fail: what a replay does about a class of drift (repeat)")
 	f.BoolVar(&o.allowNetwork, "allow-network", false, "let record and live dial although CI is set")
 	f.StringVar(&o.out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
 	f.StringVar(&o.traces, "traces", "all", "which traces to keep: all or failed")
@@ -221,6 +224,10 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	drift, err := parseDrift(o.drift)
+	if err != nil {
+		return nil, err
+	}
 	recordedAt, err := o.recorded()
 	if err != nil {
 		return nil, err
@@ -245,7 +252,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	opts := experiment.Options{
 		Dataset: d, Columns: cols, Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout, Items: o.items, Tags: o.tags,
-		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover,
+		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: secret.FromEnviron(s.Environ), Clock: s.Clock,
@@ -326,6 +333,25 @@ func (o *runOptions) check() error {
 		}
 	}
 	return nil
+}
+
+func parseDrift(flags []string) (map[cassette.Class]replay.Action, error) {
+	out := map[cassette.Class]replay.Action{}
+	for _, flag := range flags {
+		class, action, _ := strings.Cut(flag, "=")
+		if !slices.Contains(cassette.Classes, cassette.Class(class)) {
+			var names []string
+			for _, c := range cassette.Classes {
+				names = append(names, string(c))
+			}
+			return nil, failure.WithHint(failure.New(failure.Input, "--drift %s: unknown class %q", flag, class), "%s", strict.Suggest(class, names))
+		}
+		if !slices.Contains([]replay.Action{replay.Serve, replay.Warn, replay.Fail}, replay.Action(action)) {
+			return nil, failure.New(failure.Input, "--drift %s: want %s=serve, warn or fail", flag, class)
+		}
+		out[cassette.Class(class)] = replay.Action(action)
+	}
+	return out, nil
 }
 
 // modes are what --mode takes.
