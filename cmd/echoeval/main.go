@@ -3,8 +3,13 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/echoeval/echoeval/cmd/echoeval/internal/cli"
 )
 
-func main() { os.Exit(cli.Main(cli.System())) }
+func main() {
+	// Little is alive at any time and much is made: a larger heap between collections costs a few megabytes and saves a fifth of the time.
+	debug.SetGCPercent(400)
+	os.Exit(cli.Main(cli.System()))
+}

@@ -36,11 +36,11 @@ type Column struct {
 	Cost func(llm.Response) (money.USD, bool)
 }
 
-// Tools builds the tools of one item. The workspace is made when a tool first asks for it.
+// Tools builds the tools of one item.
 type Tools func(workspace Workspace) []tool.Tool
 
-// Workspace gives the folder that the tools of one item see, and makes it when it is first asked for.
-type Workspace = func() (*guard.Workspace, error)
+// Workspace gives the folder that the tools of one item see: the original while they only read, and from the first write on a copy of the item's own.
+type Workspace = func(guard.Access) (*guard.Workspace, error)
 
 // Options are what a run needs.
 type Options struct {

@@ -39,7 +39,7 @@ func New(opts Options) (*Experiment, error) {
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
-	for _, t := range opts.Tools(func() (*guard.Workspace, error) { return nil, errNoWorkspace }) {
+	for _, t := range opts.Tools(func(guard.Access) (*guard.Workspace, error) { return nil, errNoWorkspace }) {
 		e.specs = append(e.specs, t.Spec())
 	}
 	var p strict.Problems

@@ -15,9 +15,10 @@ type workspaces struct {
 	temp string // where the copies go
 	root string // the project
 
-	mu     sync.Mutex
-	dir    string // of this run, below temp; "" before the first
-	hashes map[string]*hashed
+	mu        sync.Mutex
+	dir       string // of this run, below temp; "" before the first
+	hashes    map[string]*hashed
+	originals map[string]*guard.Workspace
 }
 
 type hashed struct {
@@ -42,32 +43,43 @@ func (w *workspaces) hash(rel string) (string, error) {
 	return h.sum, h.err
 }
 
-// space is the workspace of one item, made when a tool first asks for it.
+// space is the workspace of one item. While the item only reads, it sees the original; its own copy is made when it first writes.
 type space struct {
 	from *workspaces
 	rel  string
 
-	once sync.Once
-	dir  string
-	ws   *guard.Workspace
-	err  error
+	mu  sync.Mutex
+	dir string // of the copy
+	ws  *guard.Workspace
+	err error
 }
 
 func (w *workspaces) space(rel string) *space { return &space{from: w, rel: rel} }
 
-func (s *space) get() (*guard.Workspace, error) {
-	s.once.Do(func() {
-		if s.dir, s.err = s.from.make(); s.err != nil {
-			return
-		}
-		if s.rel != "" {
-			if s.err = guard.CopyTree(filepath.Join(s.from.root, filepath.FromSlash(s.rel)), s.dir); s.err != nil {
-				return
-			}
-		}
-		s.ws, s.err = guard.NewWorkspace(s.dir)
-	})
+func (s *space) get(access guard.Access) (*guard.Workspace, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ws != nil || s.err != nil:
+	case access&guard.Write == 0:
+		return s.from.original(s.rel)
+	default:
+		s.err = s.copy()
+	}
 	return s.ws, s.err
+}
+
+func (s *space) copy() (err error) {
+	if s.dir, err = s.from.make(); err != nil {
+		return err
+	}
+	if s.rel != "" {
+		if err := guard.CopyTree(filepath.Join(s.from.root, filepath.FromSlash(s.rel)), s.dir); err != nil {
+			return err
+		}
+	}
+	s.ws, err = guard.NewWorkspace(s.dir)
+	return err
 }
 
 // close removes the copy.
@@ -80,6 +92,37 @@ func (s *space) close() error {
 		err = errors.Join(err, os.RemoveAll(s.dir))
 	}
 	return err
+}
+
+// original opens the folder that items start from, once a run; "" is an empty folder. Nothing is ever written through it.
+func (w *workspaces) original(rel string) (*guard.Workspace, error) {
+	w.mu.Lock()
+	ws := w.originals[rel]
+	w.mu.Unlock()
+	if ws != nil {
+		return ws, nil
+	}
+	dir := filepath.Join(w.root, filepath.FromSlash(rel))
+	if rel == "" {
+		var err error
+		if dir, err = w.make(); err != nil {
+			return nil, err
+		}
+	}
+	ws, err := guard.NewWorkspace(dir)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first := w.originals[rel]; first != nil {
+		return first, ws.Close()
+	}
+	if w.originals == nil {
+		w.originals = map[string]*guard.Workspace{}
+	}
+	w.originals[rel] = ws
+	return ws, nil
 }
 
 func (w *workspaces) make() (string, error) {
@@ -102,8 +145,13 @@ func (w *workspaces) make() (string, error) {
 func (w *workspaces) close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.dir == "" {
-		return nil
+	var err error
+	for _, ws := range w.originals {
+		err = errors.Join(err, ws.Close())
 	}
-	return os.RemoveAll(w.dir)
+	w.originals = nil
+	if w.dir != "" {
+		err = errors.Join(err, os.RemoveAll(w.dir))
+	}
+	return err
 }

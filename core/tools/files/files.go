@@ -18,7 +18,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/echoeval/echoeval/core/conversation"
@@ -29,17 +28,19 @@ import (
 // MaxFile bounds the files that the tools read and write, in bytes.
 const MaxFile = 10 << 20
 
-// Source gives the workspace. It is called once, by the first call of a tool, so that a run that touches no file prepares none.
-type Source func() (*guard.Workspace, error)
+// Source gives the workspace for a call that only reads ([guard.Read]) or that may write ([guard.Write]). It is asked by each call, so that a run that touches no file prepares nothing, and one that only reads needs no copy of its own. What was written
+// before must be seen by every later call.
+type Source func(guard.Access) (*guard.Workspace, error)
 
 // Opened is the source of a workspace that is there already.
-func Opened(ws *guard.Workspace) Source { return func() (*guard.Workspace, error) { return ws, nil } }
+func Opened(ws *guard.Workspace) Source {
+	return func(guard.Access) (*guard.Workspace, error) { return ws, nil }
+}
 
 // New returns the tools, sorted as in the reference of the built-in tools. They share one workspace.
 //
-// When source fails, each call returns an error that tells a model no more than that there is no workspace, and wraps the cause for others.
+// When source fails, the call returns an error that tells a model no more than that there is no workspace, and wraps the cause for others.
 func New(source Source) []tool.Tool {
-	open := sync.OnceValues(source)
 	specs := []struct {
 		spec tool.Spec
 		run  runner
@@ -54,7 +55,7 @@ func New(source Source) []tool.Tool {
 	tools := make([]tool.Tool, len(specs))
 	for i, s := range specs {
 		s.spec.Scope = tool.Workspace
-		tools[i] = &fileTool{spec: s.spec, open: open, run: s.run}
+		tools[i] = &fileTool{spec: s.spec, source: source, run: s.run}
 	}
 	return tools
 }
@@ -62,9 +63,9 @@ func New(source Source) []tool.Tool {
 type runner func(ctx context.Context, ws *guard.Workspace, arguments conversation.JSON) (tool.Output, error)
 
 type fileTool struct {
-	spec tool.Spec
-	open func() (*guard.Workspace, error)
-	run  runner
+	spec   tool.Spec
+	source Source
+	run    runner
 }
 
 // Spec implements [tool.Tool].
@@ -75,7 +76,11 @@ func (t *fileTool) Run(ctx context.Context, call tool.Call) (tool.Output, error)
 	if err := context.Cause(ctx); err != nil {
 		return tool.Output{}, err
 	}
-	ws, err := t.open()
+	access := guard.Write
+	if t.spec.Effect.Parallel() {
+		access = guard.Read
+	}
+	ws, err := t.source(access)
 	if err != nil {
 		return tool.Output{}, &unavailable{cause: err}
 	}

@@ -159,23 +159,28 @@ var _ = Describe("the tools", func() {
 		Expect(effects).To(Equal(map[string]tool.Effect{"read_file": tool.Read, "list_dir": tool.Read, "search_files": tool.Read, "write_file": tool.Write, "edit_file": tool.Write, "patch": tool.Write}))
 	})
 
-	It("open the workspace once, at the first call", func() {
-		opened := 0
-		dir := GinkgoT().TempDir()
-		tools := files.New(func() (*guard.Workspace, error) { opened++; return guard.NewWorkspace(dir) })
-		Expect(opened).To(Equal(0))
-		for range 3 {
-			_, err := tools[0].Run(GinkgoT().Context(), tool.Call{Arguments: `{"path":"x"}`})
+	It("ask for the workspace at each call, to read or to write as the tool does", func() {
+		var asked []guard.Access
+		ws, err := guard.NewWorkspace(GinkgoT().TempDir())
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(ws.Close)
+		tools := files.New(func(access guard.Access) (*guard.Workspace, error) { asked = append(asked, access); return ws, nil })
+		Expect(asked).To(BeEmpty())
+		for _, t := range tools {
+			before := len(asked)
+			_, err := t.Run(GinkgoT().Context(), tool.Call{Arguments: `{"path":"x"}`})
 			Expect(err).NotTo(HaveOccurred())
-			_, err = tools[4].Run(GinkgoT().Context(), tool.Call{Arguments: `{"path":"."}`})
-			Expect(err).NotTo(HaveOccurred())
+			want := guard.Write
+			if t.Spec().Effect == tool.Read {
+				want = guard.Read
+			}
+			Expect(asked[before:]).To(Equal([]guard.Access{want}), t.Spec().Name)
 		}
-		Expect(opened).To(Equal(1))
 	})
 
 	It("keep from a model why there is no workspace", func() {
 		cause := errors.New("disk full at /secret/place")
-		for _, t := range files.New(func() (*guard.Workspace, error) { return nil, cause }) {
+		for _, t := range files.New(func(guard.Access) (*guard.Workspace, error) { return nil, cause }) {
 			_, err := t.Run(GinkgoT().Context(), tool.Call{Arguments: `{}`})
 			Expect(err).To(MatchError(cause))
 			Expect(err.Error()).To(Equal("the workspace is not available"))
