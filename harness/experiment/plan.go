@@ -3,6 +3,7 @@ package experiment
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -46,9 +47,6 @@ func New(opts Options) (*Experiment, error) {
 	for i := range opts.Columns {
 		e.checkAgent(&opts.Columns[i], &p)
 	}
-	if err := p.Err(); err != nil {
-		return nil, err
-	}
 	unseen := map[string]bool{}
 	for _, id := range opts.Items {
 		unseen[id] = true
@@ -71,7 +69,7 @@ func New(opts Options) (*Experiment, error) {
 		used[item.Workspace] = true
 		lines += e.repeats(item) * len(opts.Columns)
 	})
-	if err != nil {
+	if err := errors.Join(p.Err(), err); err != nil {
 		return nil, err
 	}
 	if len(unseen) > 0 {

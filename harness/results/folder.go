@@ -130,14 +130,14 @@ func Resolve(runs, name string) (dir string, err error) {
 	case len(beginning) > 1:
 		return "", failure.WithHint(failure.New(failure.Input, "%d runs begin with %q", len(beginning), name), "%s", choices(beginning))
 	}
-	return "", unknownRun(runs, name, ids)
+	return "", unknownRun(name, ids)
 }
 
-func unknownRun(runs, name string, ids []string) error {
+func unknownRun(name string, ids []string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return failure.WithHint(failure.New(failure.Input, "%s is no folder of a run: it has no %s", name, ManifestFile), "name the run's own folder, below the folder given by --out")
 	}
-	err := failure.New(failure.Input, "there is no run %q in %s", name, runs)
+	err := failure.New(failure.Input, "there is no run %q", name)
 	if len(ids) == 0 {
 		return failure.WithHint(err, "no run was made there yet: echoeval run, or say where they are with --out DIR")
 	}

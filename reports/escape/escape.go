@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -20,6 +21,27 @@ func Line(s string) string { return escaped(s, false) }
 
 // Block returns s with its line ends, all of which become \n, and with each tab as four spaces. Everything else is as in [Line].
 func Block(s string) string { return escaped(s, true) }
+
+// JSON returns JSON text in which what is dangerous is written as \u escapes. It means the same: outside of strings valid JSON holds none of it but line ends and tabs, which stay.
+func JSON(text []byte) []byte {
+	var out []byte
+	from := 0
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r >= 0x7f && dangerous(r) {
+			out = append(out, text[from:i]...)
+			for _, unit := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
+			from = i + size
+		}
+		i += size
+	}
+	if from == 0 {
+		return text
+	}
+	return append(out, text[from:]...)
+}
 
 func escaped(s string, block bool) string {
 	if plain(s) {

@@ -1,6 +1,7 @@
 package escape_test
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"strings"
 	"testing"
@@ -70,3 +71,18 @@ func FuzzEscape(f *testing.F) {
 		}
 	})
 }
+
+var _ = Describe("JSON", func() {
+	It("keeps the meaning and shows what is dangerous", func() {
+		for _, text := range []string{"\u202e", "\u0085", "\x7f", "\U000e0041", "plain", "a\u200bb", "\ufffd", "emoji 👩‍👩‍👧"} {
+			data, err := json.Marshal(map[string]string{"v": text})
+			Expect(err).NotTo(HaveOccurred())
+			shown := escape.JSON(data)
+			var back map[string]string
+			Expect(json.Unmarshal(shown, &back)).To(Succeed())
+			Expect(back["v"]).To(Equal(text))
+			Expect(escape.Line(string(shown))).To(Equal(string(shown)), text)
+		}
+		Expect(string(escape.JSON([]byte("{\n\t\"a\": \"\u202e\"\n}")))).To(Equal("{\n\t\"a\": \"\\u202e\"\n}"))
+	})
+})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,7 +61,7 @@ type listed struct {
 func listCassettes(s *State, p *planned, asJSON bool) error {
 	write := func(l listed) error {
 		if asJSON {
-			return json.NewEncoder(s.Stdout).Encode(l)
+			return printJSON(s, l)
 		}
 		detail := l.Problem
 		if l.RecordedAt != nil {
@@ -208,7 +207,7 @@ func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (fa
 	}
 	c := summary.Cassettes
 	if asJSON {
-		err = json.NewEncoder(s.Stdout).Encode(struct {
+		err = printJSON(s, struct {
 			Dataset string `json:"dataset"`
 			results.Cassettes
 		}{p.dataset.Name, c})

@@ -2,12 +2,15 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/secret"
+	"github.com/echoeval/echoeval/reports/escape"
 )
 
 var errInterrupted = failure.New(failure.Interrupted, "interrupted")
@@ -32,21 +35,51 @@ func Main(s *State) int {
 	if errors.As(err, &e) {
 		return int(e.code)
 	}
-	fmt.Fprint(s.Stderr, failure.Render(err))
+	s.complain(err)
 	if code := failure.CodeOf(err); code != failure.OK {
 		return int(code)
 	}
 	return int(failure.Internal)
 }
 
+// complain shows an error with its hints. A value of the environment that looks like a secret is not shown, wherever the error has it from.
+func (s *State) complain(err error) {
+	detector := secret.Detector{Values: secret.FromEnviron(s.Environ)}
+	fmt.Fprint(s.Stderr, escape.Block(detector.Redact(failure.Render(err))))
+}
+
+// usage is an error of the command line with the next thing to type.
+func usage(hint, format string, args ...any) error {
+	return failure.WithHint(failure.New(failure.Input, format, args...), "%s", hint)
+}
+
+// unwritable is the error of a stdout that refuses what is written to it; nil stays nil.
+func unwritable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return failure.New(failure.Internal, "the output cannot be written: %s", failure.Reason(err))
+}
+
+// printJSON writes one JSON value and a line end to stdout.
+func printJSON(s *State, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return failure.WithCode(err, failure.Internal)
+	}
+	_, err = s.Stdout.Write(append(escape.JSON(data), '\n'))
+	return unwritable(err)
+}
+
 func newRoot(s *State) *cobra.Command {
 	root := &cobra.Command{
-		Use:               "echoeval",
-		Short:             "Evaluate tool-calling agents: run, record, replay, check, report",
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		DisableAutoGenTag: true,
-		Args:              cobra.ArbitraryArgs,
+		Use:                        "echoeval",
+		SuggestionsMinimumDistance: 2,
+		Short:                      "Evaluate tool-calling agents: run, record, replay, check, report",
+		SilenceUsage:               true,
+		SilenceErrors:              true,
+		DisableAutoGenTag:          true,
+		Args:                       cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cmd.Help()
@@ -84,7 +117,7 @@ func unknownCommand(cmd *cobra.Command, name string) error {
 
 // group is a command that only has commands below it.
 func group(use, short, id string, children ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, GroupID: id, Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, args []string) error {
+	cmd := &cobra.Command{Use: use, Short: short, GroupID: id, SuggestionsMinimumDistance: 2, Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}

@@ -44,7 +44,7 @@ func writeReport(s *State, run *results.Run, flag string) error {
 	}
 	switch {
 	case given && path == "":
-		return failure.New(failure.Input, "--format %s: the path is empty", flag)
+		return usage("--format junit=out/junit.xml", "--format %s: the path is empty", flag)
 	case given:
 		path = s.path(path)
 	case r.File == "":
@@ -188,7 +188,7 @@ func writeReports(s *State, dir string, formats []string, folder string, several
 			return err
 		}
 		if _, err := fmt.Fprintln(s.Stdout, s.show(path)); err != nil {
-			return failure.WithCode(err, failure.Internal)
+			return unwritable(err)
 		}
 	}
 	return nil

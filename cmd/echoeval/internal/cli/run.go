@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -29,6 +27,7 @@ import (
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
 	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/escape"
 	"github.com/echoeval/echoeval/reports/terminal"
 )
 
@@ -154,7 +153,7 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 			continue
 		}
 		if other, twice := names[p.dataset.Name]; twice {
-			errs = append(errs, failure.New(failure.Input, "%s and %s are both named %q", other, file, p.dataset.Name))
+			errs = append(errs, usage("name each dataset once, and give each a name of its own", "%s and %s are both named %q", other, file, p.dataset.Name))
 		}
 		names[p.dataset.Name] = file
 		plans = append(plans, p)
@@ -168,7 +167,7 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 	for _, p := range plans {
 		c, err := p.start(ctx, s, k, o, flags)
 		if err != nil {
-			fmt.Fprint(s.Stderr, failure.Render(err))
+			s.complain(err)
 			c = failure.CodeOf(failure.WithCode(err, failure.Internal))
 		}
 		code = failure.Worse(code, c)
@@ -311,15 +310,15 @@ func quote(word string) string {
 func (o *runOptions) check() error {
 	switch {
 	case o.repeat < 0 || o.repeat > results.MaxRepeat:
-		return failure.New(failure.Input, "--repeat %d: want 1 to %d", o.repeat, results.MaxRepeat)
+		return usage("leave it out for what the dataset says", "--repeat %d: want 1 to %d", o.repeat, results.MaxRepeat)
 	case o.concurrency < 0 || o.concurrency > 10_000:
-		return failure.New(failure.Input, "--concurrency %d: want 1 to 10000", o.concurrency)
+		return usage("leave it out for a sensible number", "--concurrency %d: want 1 to 10000", o.concurrency)
 	case o.stale && o.mode != string(replay.Record):
 		return failure.WithHint(failure.New(failure.Input, "--stale is for recording"), "echoeval record DATASET --stale")
 	case o.timeout < 0:
-		return failure.New(failure.Input, "--timeout %s: want a positive duration", o.timeout)
+		return usage("--timeout 90s", "--timeout %s: want a positive duration", o.timeout)
 	case o.traces != string(results.KeepAll) && o.traces != string(results.KeepFailed):
-		return failure.New(failure.Input, "--traces %s: want all or failed", o.traces)
+		return usage("--traces failed keeps those of items that did not pass", "--traces %s: want all or failed", o.traces)
 	}
 	for _, f := range o.failOn {
 		if f != "checks" && f != "none" {
@@ -347,7 +346,7 @@ func parseDrift(flags []string) (map[cassette.Class]replay.Action, error) {
 			return nil, failure.WithHint(failure.New(failure.Input, "--drift %s: unknown class %q", flag, class), "%s", strict.Suggest(class, names))
 		}
 		if !slices.Contains([]replay.Action{replay.Serve, replay.Warn, replay.Fail}, replay.Action(action)) {
-			return nil, failure.New(failure.Input, "--drift %s: want %s=serve, warn or fail", flag, class)
+			return nil, usage("--drift "+class+"=warn", "--drift %s: want %s=serve, warn or fail", flag, class)
 		}
 		out[cassette.Class(class)] = replay.Action(action)
 	}
@@ -361,7 +360,7 @@ func parseMode(name string) (replay.Mode, error) {
 	if mode := replay.Mode(name); slices.Contains(modes, mode) {
 		return mode, nil
 	}
-	return "", failure.New(failure.Input, "--mode %s: want replay, record or live", name)
+	return "", usage(strict.Suggest(name, []string{"replay", "record", "live"}), "--mode %s: want replay, record or live", name)
 }
 
 func (o *runOptions) recorded() (time.Time, error) {
@@ -370,7 +369,7 @@ func (o *runOptions) recorded() (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, o.recordedAt)
 	if err != nil {
-		return t, failure.New(failure.Input, "--recorded-at %s: want a time like 2026-01-05T09:00:00Z", o.recordedAt)
+		return t, usage("--recorded-at 2026-01-05T09:00:00Z", "--recorded-at %s: want a time of RFC 3339", o.recordedAt)
 	}
 	return t.UTC(), nil
 }
@@ -403,7 +402,7 @@ func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, er
 	for i, p := range out {
 		for _, q := range out[:i] {
 			if dataset.FolderName(p.ID) == dataset.FolderName(q.ID) {
-				return nil, failure.New(failure.Input, "--provider %s is given twice, or shares its folder with %s", p.ID, q.ID)
+				return nil, usage("give each provider once", "--provider %s is given twice, or shares its folder with %s", p.ID, q.ID)
 			}
 		}
 	}
@@ -477,7 +476,8 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	var errs []error
 	if o.asJSON {
 		data, err := summary.AppendJSON(nil)
-		errs = append(errs, err, writeAll(s.Stdout, append(data, '\n')))
+		_, writeErr := s.Stdout.Write(append(escape.JSON(data), '\n'))
+		errs = append(errs, err, unwritable(writeErr))
 	} else {
 		errs = append(errs, terminal.Write(s.Stdout, run, reports.Options{Width: s.tableWidth(), Color: s.color(o.noColor), All: o.all}))
 	}
@@ -488,11 +488,6 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		return failure.Worse(code, failure.Internal), failure.WithCode(err, failure.Internal)
 	}
 	return code, nil
-}
-
-func writeAll(w io.Writer, data []byte) error {
-	_, err := w.Write(data)
-	return err
 }
 
 // resume goes on with a run: dataset and flags are those of its manifest.

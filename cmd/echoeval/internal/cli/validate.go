@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +11,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/emulator"
+	"github.com/echoeval/echoeval/reports/escape"
 )
 
 func newValidate(s *State) *cobra.Command {
@@ -30,15 +30,17 @@ func newValidate(s *State) *cobra.Command {
 				if err != nil {
 					errs = append(errs, err)
 				} else if !asJSON {
-					fmt.Fprintf(s.Stdout, "%s: %s\n", file, text)
+					if _, err := fmt.Fprintf(s.Stdout, "%s: %s\n", escape.Line(file), escape.Line(text)); err != nil {
+						return unwritable(err)
+					}
 				}
 			}
 			err := errors.Join(errs...)
 			if !asJSON {
 				return err
 			}
-			if encodeErr := json.NewEncoder(s.Stdout).Encode(reports); encodeErr != nil {
-				return failure.WithCode(encodeErr, failure.Internal)
+			if printErr := printJSON(s, reports); printErr != nil {
+				return printErr
 			}
 			if err != nil {
 				return exit{failure.CodeOf(err)}

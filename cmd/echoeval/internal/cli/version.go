@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -33,9 +32,9 @@ func newVersion(s *State) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			if !asJSON {
 				_, err := fmt.Fprintf(s.Stdout, "echoeval %s (%s)\n", version(), runtime.Version())
-				return err
+				return unwritable(err)
 			}
-			return json.NewEncoder(s.Stdout).Encode(struct {
+			return printJSON(s, struct {
 				Version string         `json:"version"`
 				Go      string         `json:"go"`
 				Formats map[string]int `json:"formats"`
