@@ -110,6 +110,16 @@ func (p *project) files(name string) map[string]string {
 	return out
 }
 
+// expectSameFiles compares files by name and contents, and names the first that differs.
+func expectSameFiles(got, want map[string]string) {
+	GinkgoHelper()
+	Expect(want).NotTo(BeEmpty())
+	Expect(slices.Sorted(maps.Keys(got))).To(Equal(slices.Sorted(maps.Keys(want))))
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		Expect(got[name]).To(Equal(want[name]), name)
+	}
+}
+
 func (p *project) environ() []string {
 	return append([]string{"HOME=" + p.home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + p.temp}, p.env...)
 }
@@ -199,6 +209,9 @@ func (p *project) end(s *process) outcome {
 	}
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
 		o.memory = usage.Maxrss
+	}
+	for _, hint := range hints(o) {
+		Expect(hint).To(MatchRegexp(`^echoeval (run|record|replay|show|report|validate|emulate|version|cassette (ls|show|verify))\b|^echoeval( [a-z]+){0,2} --help$`), "the hint names a command that there is not")
 	}
 	for _, sign := range []string{"panic:", "goroutine 1 ", "fatal error:", "DATA RACE"} {
 		Expect(o.all()).NotTo(ContainSubstring(sign), "%v", s.cmd.Args)
