@@ -17,7 +17,6 @@ require (
 	github.com/spf13/pflag v1.0.9
 	github.com/theory/jsonpath v0.12.3
 	go.yaml.in/yaml/v4 v4.0.0
-	golang.org/x/sync v0.25.0
 	golang.org/x/term v0.48.0
 	golang.org/x/text v0.38.0
 	gonum.org/v1/gonum v0.17.0
@@ -42,6 +41,7 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/mod v0.36.0 // indirect
 	golang.org/x/net v0.56.0 // indirect
+	golang.org/x/sync v0.25.0 // indirect
 	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/tools v0.45.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect

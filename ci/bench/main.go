@@ -21,7 +21,6 @@ import (
 	"time"
 
 	vcr "github.com/dnaeon/go-vcr/v2/cassette"
-	"golang.org/x/sync/errgroup"
 )
 
 // row is one measurement: what was measured, the figure, what it is held against, and whether it holds.
@@ -236,15 +235,26 @@ func (b *bench) replay() error {
 	}
 	load := func() (time.Duration, error) {
 		began := time.Now()
-		var group errgroup.Group
-		group.SetLimit(runtime.GOMAXPROCS(0))
-		for _, f := range files {
-			group.Go(func() error {
-				_, err := vcr.Load(strings.TrimSuffix(f, ".yaml"))
-				return err
-			})
+		work := make(chan string)
+		errs := make(chan error, runtime.GOMAXPROCS(0))
+		for range cap(errs) {
+			go func() {
+				var err error
+				for f := range work {
+					_, loadErr := vcr.Load(strings.TrimSuffix(f, ".yaml"))
+					err = errors.Join(err, loadErr)
+				}
+				errs <- err
+			}()
 		}
-		err := group.Wait()
+		for _, f := range files {
+			work <- f
+		}
+		close(work)
+		var err error
+		for range cap(errs) {
+			err = errors.Join(err, <-errs)
+		}
 		return time.Since(began), err
 	}
 	var loads, replays []time.Duration

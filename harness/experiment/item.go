@@ -305,20 +305,11 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	}
 	decide(&line, out, stale, verdict)
 	r.redactLine(&line)
-	done := finishedItem{line: line, warnings: append(warningsOf(out.Trace), r.weak()...)}
+	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events)}
 	if !interrupted {
 		done.trace = r.encode(line, out.Trace)
 	}
 	return done
-}
-
-// weak warns of hidden values that are too short to be told from ordinary text.
-func (r *itemRun) weak() []trace.Warning {
-	names := invariant.Weak(r.hidden)
-	if len(names) == 0 {
-		return nil
-	}
-	return []trace.Warning{{Code: "short-hidden-values", Text: "values of tool_context that are too short or common to be told apart match only as whole values: " + strings.Join(names, ", ")}}
 }
 
 // score runs the item's checks.

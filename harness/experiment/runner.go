@@ -1,15 +1,19 @@
 package experiment
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/secret"
+	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/invariant"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 )
@@ -27,6 +31,11 @@ type job struct {
 // The error is one of writing or of the harness itself. What the items did stands in the summary.
 func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journal, finished *results.Finished, judge func(*results.Summary, results.Tally)) (*results.Summary, error) {
 	r := newRunner(e, journal, finished)
+	if finished.Len() > 0 {
+		if err := r.recall(dir); err != nil {
+			return nil, errors.Join(err, journal.Close())
+		}
+	}
 	runErr := r.run(ctx)
 	if err := errors.Join(runErr, journal.Close(), r.close()); err != nil {
 		return nil, err
@@ -35,8 +44,12 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 	if err != nil {
 		return nil, err
 	}
+	head := e.head
+	if ctx.Err() != nil {
+		head.Traces = results.KeepAll // a resumed run still needs them
+	}
 	plan := results.Plan{
-		Head:     e.head,
+		Head:     head,
 		Each:     e.each(),
 		Dropped:  r.dropped,
 		Orphaned: orphans,
@@ -44,6 +57,40 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 		Judge:    judge,
 	}
 	return results.Fold(dir, plan)
+}
+
+// recall collects the warnings of what an earlier part of the run has finished.
+func (r *runner) recall(dir string) (err error) {
+	run, err := results.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	columns := map[string]int{}
+	for i, p := range r.head.Providers {
+		columns[p.ID] = i
+	}
+	for line, err := range run.Lines() {
+		if err != nil {
+			return err
+		}
+		if !r.finished.Has(line.Index, columns[line.Provider], line.Repeat) {
+			continue
+		}
+		raw, ok, err := run.RawTrace(line)
+		if err != nil {
+			return err
+		}
+		if !ok || !bytes.Contains(raw, []byte(`"kind":"warning"`)) {
+			continue
+		}
+		t, _, err := run.Trace(line)
+		if err != nil {
+			return err
+		}
+		r.warnings.add(warningsOf(t.Events.Events))
+	}
+	return nil
 }
 
 // orphans counts cassettes without an owner, where the run reads cassettes at all.
@@ -139,7 +186,9 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 			if repeat > repeats {
 				continue
 			}
-			r.note(item)
+			if repeat == 1 {
+				r.note(item)
+			}
 			for column := range r.opts.Columns {
 				if r.finished.Has(item.Index, column, repeat) {
 					continue
@@ -153,8 +202,13 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 	return nil
 }
 
-// note remembers which invariants an item drops, for the fold.
+// note remembers what the fold needs to know of an item: the invariants that it drops, and hidden values that are too short to be told from ordinary text.
 func (r *runner) note(item *dataset.Item) {
+	if names := invariant.Weak(hiddenValues(item)); len(names) > 0 {
+		r.mu.Lock()
+		r.warnings.add([]trace.Warning{{Code: "short-hidden-values", Text: "values of tool_context that are too short or common to be told apart match only as whole values: " + strings.Join(names, ", ")}})
+		r.mu.Unlock()
+	}
 	if len(item.Drop) == 0 {
 		return
 	}

@@ -36,9 +36,9 @@ func (w *warnings) list() []results.Warning {
 	return out
 }
 
-func warningsOf(t trace.Trace) []trace.Warning {
+func warningsOf(events []trace.Event) []trace.Warning {
 	var out []trace.Warning
-	for _, e := range t.Events {
+	for _, e := range events {
 		if e.Warning != nil && !slices.Contains(out, *e.Warning) {
 			out = append(out, *e.Warning)
 		}
