@@ -129,6 +129,15 @@ func PositionOf(err error) (Position, bool) {
 	return found, !found.IsZero()
 }
 
+// Message returns the text of err without the place that heads it, where it has one.
+func Message(err error) string {
+	pos, ok := PositionOf(err)
+	if !ok {
+		return err.Error()
+	}
+	return strings.TrimPrefix(err.Error(), pos.String()+": ")
+}
+
 // Hints returns every hint in err, outermost first, each once.
 func Hints(err error) []string {
 	var hints []string

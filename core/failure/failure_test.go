@@ -28,6 +28,12 @@ var _ = Describe("an error for the user", func() {
 		Expect(failure.Render(err)).To(Equal("error: reading the dataset: datasets/a.yaml:3:7: unknown key \"itmes\"\nhint: did you mean \"items\"?\n"))
 	})
 
+	It("gives its message without the place at its head", func() {
+		Expect(failure.Message(failure.At(pos, failure.Input, "unknown key"))).To(Equal("unknown key"))
+		Expect(failure.Message(fmt.Errorf("reading: %w", failure.At(pos, failure.Input, "unknown key")))).To(Equal("reading: datasets/a.yaml:3:7: unknown key"))
+		Expect(failure.Message(errors.New("plain"))).To(Equal("plain"))
+	})
+
 	It("has no code of its own and keeps the first it is given", func() {
 		err := errors.New("disk full")
 		Expect(failure.CodeOf(err)).To(Equal(failure.OK))

@@ -193,7 +193,7 @@ func (w *walker) file(data []byte) (f *File, entries int) {
 		if w.int(version, &n); w.err != nil || n != vcrVersion {
 			w.err = nil
 			w.fail(version, "version %s of the cassette format; this release reads version %d", quoteShort(version.Value), vcrVersion)
-			w.hint("echoeval cassette import")
+			w.hint("record it again")
 		}
 	}
 	if w.err != nil {

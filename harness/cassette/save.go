@@ -10,7 +10,7 @@ import (
 )
 
 // Save writes the cassette to path, with the folders that it needs. Whoever reads path sees the old file whole or the new one whole, also after a crash: the text goes to a temporary file of the same folder, reaches the disk and then takes the old one's place.
-// On failure the temporary file is removed and the old file stays. Of several savers at once the last wins, whole. A process that is killed may leave a temporary file behind, named [TempPattern]; nothing reads it.
+// On failure the temporary file is removed and the old file stays. Of several savers at once the last wins, whole. A process that is killed may leave a temporary file behind, named [TempPattern]; nothing reads it, and the next process that saves into the folder removes it.
 //
 // An error has the code [failure.Cassette] if the contents cannot be written down and [failure.Internal] if the disk refuses; it names display, not path.
 func Save(path, display string, f *File) error {
@@ -46,7 +46,8 @@ func Write(path, display string, data []byte, perm os.FileMode) (err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".tmp*")
+	sweep(dir)
+	f, err := create(dir, "."+filepath.Base(path)+".tmp*")
 	if err != nil {
 		return err
 	}

@@ -332,6 +332,8 @@ var _ = Describe("a plan", func() {
 		Entry("a tool that there is not", strings.Replace(head, "read_file", "raed_file", 1)+"items:\n  - {id: alpha, input: x, checks: [json], script: [{text: ok}]}\n", nil, `d.yaml:3:54: tools[0]: unknown tool "raed_file"`, `did you mean "read_file"?`),
 		Entry("a check on a tool that the agent lacks", head+"items:\n  - {id: alpha, input: x, checks: [{tool_calls: {match: exact, calls: [{name: list_dir}]}}], script: [{text: ok}]}\n", nil, "list_dir", "d.yaml:6:"),
 		Entry("a scripted item without a script", head+"items:\n  - {id: alpha, input: x, checks: [json]}\n", nil, "answers by script", "add script"),
+		Entry("an invariant on tools of an agent without any", strings.Replace(head, "tools: [read_file, write_file], ", "", 1)+"items:\n  - {id: alpha, input: x, invariants: [path-confined], checks: [json], script: [{text: ok}]}\n", nil, "d.yaml:6:40: items[0]: invariant path-confined can never apply", "drop it"),
+		Entry("an invariant on a tool_context that is not there", head+"items:\n  - {id: alpha, input: x, invariants: [no-hidden-parameter-leak], checks: [json], script: [{text: ok}]}\n", nil, "can never apply: the item has no tool_context", "drop it"),
 		Entry("a hidden parameter named like a tool's", head+"items:\n  - {id: alpha, input: x, tool_context: {path: secret-path}, checks: [json], script: [{text: ok}]}\n", nil, `"path" is the name of a parameter`, "rename it"),
 	)
 

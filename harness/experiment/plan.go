@@ -211,6 +211,7 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 		score.Compile(checkSpecs(item), score.Env{Tools: tools}, p)
 	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)
+	e.checkNeeds(item, p)
 	if names := hiddenNames(e.specs, item); len(names) > 0 {
 		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
 	}
@@ -218,6 +219,23 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 		c := &e.opts.Columns[i]
 		if c.Scripted && runsOn(item, c) && item.Skip == "" && len(item.Script) == 0 {
 			p.Add(item.Pos, "add script: [{text: ...}]", "provider %s answers by script, and the item has none", c.Provider.ID)
+		}
+	}
+}
+
+// checkNeeds refuses invariants that the item names and that can never apply to it.
+func (e *Experiment) checkNeeds(item *dataset.Item, p *strict.Problems) {
+	hasTools := false
+	for i := range e.opts.Columns {
+		c := &e.opts.Columns[i]
+		hasTools = hasTools || runsOn(item, c) && len(c.Agent.Tools) > 0
+	}
+	for _, v := range item.Invariants {
+		switch need := invariant.NeedOf(v.Name); {
+		case need == invariant.Tools && !hasTools:
+			p.Add(v.Pos, "drop it, or give the agent tools", "invariant %s can never apply: the agent has no tools", v.Name)
+		case need == invariant.ToolContext && item.ToolContext.Len() == 0:
+			p.Add(v.Pos, "drop it, or give the item a tool_context", "invariant %s can never apply: the item has no tool_context", v.Name)
 		}
 	}
 }

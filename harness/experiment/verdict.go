@@ -31,6 +31,7 @@ func decide(line *eval.Result, out Outcome, stale error, checks eval.Status) {
 		set(eval.Stale, string(cause))
 		if cause == replay.Unreadable || cause == replay.LeftOver {
 			line.Error = explain(stale, line.Retries)
+			line.Error.Message = failure.Message(stale) // the cassette's file stands beside it
 		}
 	case errors.Is(out.Err, errTimeout) && waiting(out.Trace):
 		set(eval.Error, eval.CauseTimeout)

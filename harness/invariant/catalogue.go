@@ -5,7 +5,7 @@ import "github.com/echoeval/echoeval/core/eval"
 // catalogue is the table of all invariants, sorted by name.
 var catalogue = []Invariant{
 	{
-		Name: "arguments-match-schema", Severity: eval.SeverityError, Blame: Model, Standard: true,
+		Name: "arguments-match-schema", Severity: eval.SeverityError, Blame: Model, Standard: true, Needs: Tools,
 		Statement: "arguments satisfy the tool's JSON Schema",
 		Notes:     "Looks at every call in the model's replies of a tool that the model was shown in that step, malformed arguments included, whether or not the agent executed it. A call of a tool that was not shown is visible-tools-only's. Not applicable without such calls.",
 		rule:      argumentsMatch, Keeps: keepsArguments, Breaks: breaksArguments,
@@ -24,7 +24,7 @@ var catalogue = []Invariant{
 		rule:      iterationLimit, Keeps: keepsIterations, Breaks: breaksIterations,
 	},
 	{
-		Name: "no-hidden-parameter-leak", Severity: eval.SeverityError, Blame: Agent, Standard: true,
+		Name: "no-hidden-parameter-leak", Severity: eval.SeverityError, Blame: Agent, Standard: true, Needs: ToolContext,
 		Statement: "no value of tool_context appears in any request to a model, in a tool schema or in a message, and no schema has a property of its name",
 		Notes:     "Looks at system prompts, tool descriptions and schemas, all messages, arguments and results, also as escaped JSON within JSON, and at what the transport saw in the requests. Texts under 8 characters, numbers and booleans count only as whole JSON values of messages, arguments and results, and then as a warning. Values inside objects and lists are looked for one by one. A trace read from a file has no values: what the transport noted and the names of properties remain. Not applicable without tool_context.",
 		rule:      noHidden, Keeps: keepsHidden, Breaks: breaksHidden,
@@ -42,7 +42,7 @@ var catalogue = []Invariant{
 		rule:      oneTerminal, Keeps: keepsTerminal, Breaks: breaksTerminal,
 	},
 	{
-		Name: "path-confined", Severity: eval.SeverityError, Blame: Agent, Standard: true,
+		Name: "path-confined", Severity: eval.SeverityError, Blame: Agent, Standard: true, Needs: Tools,
 		Statement: "no file tool left the workspace",
 		Notes:     "Looks at executed workspace tools that reported no error: at the files that they say they touched, and at their arguments named path, file, dir, cwd and the like. A relative path that climbs out by way of .. breaks the rule; an absolute one does where the tool does not name the file it touched instead. Links are not followed here. Not applicable without such a path.",
 		rule:      pathConfined, Keeps: keepsPath, Breaks: breaksPath,
@@ -54,13 +54,13 @@ var catalogue = []Invariant{
 		rule:      roleContent, Keeps: keepsRole, Breaks: breaksRole,
 	},
 	{
-		Name: "tool-call-pairing", Severity: eval.SeverityError, Blame: Agent, Standard: true,
+		Name: "tool-call-pairing", Severity: eval.SeverityError, Blame: Agent, Standard: true, Needs: Tools,
 		Statement: "every tool call has exactly one result with the same tool_call_id, in the next tool message, before the next model step, or the run ended paused on that call; no result without a call",
 		Notes:     "Looks at the input, the replies and the results. Calls of the last reply may be open where the run ended in an error, or where the trace does not show its end; where it paused, those that paused or were not begun. Not applicable without a call and a result.",
 		rule:      pairing, Keeps: keepsPairing, Breaks: breaksPairing,
 	},
 	{
-		Name: "tool-call-unique-ids", Severity: eval.SeverityError, Blame: Model, Standard: true,
+		Name: "tool-call-unique-ids", Severity: eval.SeverityError, Blame: Model, Standard: true, Needs: Tools,
 		Statement: "ids are unique within one assistant message (error); one that returns later in the conversation is a warning; vendor ids are never rewritten",
 		Notes:     "Not applicable without a call. A call without an id is tool-call-pairing's.",
 		rule:      uniqueIDs, Keeps: keepsIDs, Breaks: breaksIDs,

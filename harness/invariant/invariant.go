@@ -41,6 +41,8 @@ type Invariant struct {
 	Blame    Blame
 	// Standard invariants apply to every item that does not drop them.
 	Standard bool
+	// Needs is what an agent or item must have for the invariant to apply at all.
+	Needs Need
 	// Statement is what must be true, in one line.
 	Statement string
 	// Notes say what is looked at, when the rule is not applicable, and what it does not see.
@@ -51,6 +53,23 @@ type Invariant struct {
 	Keeps, Breaks func() trace.Trace
 
 	rule func(*view, params) outcome
+}
+
+// Need is something without which an invariant can never apply.
+type Need string
+
+// What invariants need; "" is nothing.
+const (
+	Tools       Need = "tools"
+	ToolContext Need = "tool_context"
+)
+
+// NeedOf returns what the invariant of that name needs.
+func NeedOf(name string) Need {
+	if e := lookup(name); e != nil {
+		return e.Needs
+	}
+	return ""
 }
 
 // Param is a parameter of an invariant.

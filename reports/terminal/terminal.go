@@ -353,7 +353,7 @@ func (p *printer) causes(list []results.Cause) {
 			p.field("now", d.New)
 		}
 		if e := c.First.Error; e != nil {
-			p.field("message", e.Message)
+			p.whole("message", e.Message)
 			if e.Hint != nil {
 				p.field("hint", *e.Hint)
 			}
@@ -376,13 +376,19 @@ func listed(c results.Cause) string {
 
 // field writes a named value of untrusted text on one line, cut to the width.
 func (p *printer) field(name, value string) {
-	label := fmt.Sprintf("  %-9s ", name+":")
 	text := escape.Line(value)
 	if !p.opts.All {
-		text = cut(text, max(20, p.width-width(label)))
+		text = cut(text, max(20, p.width-width(label(name))))
 	}
-	p.line("%s%s", p.paint(dim, label), text)
+	p.line("%s%s", p.paint(dim, label(name)), text)
 }
+
+// whole writes a named value of untrusted text, however long: what it says last may be what matters.
+func (p *printer) whole(name, value string) {
+	p.line("%s%s", p.paint(dim, label(name)), escape.Line(value))
+}
+
+func label(name string) string { return fmt.Sprintf("  %-9s ", name+":") }
 
 func (p *printer) violations(list []violation) {
 	for _, v := range list {

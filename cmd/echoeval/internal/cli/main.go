@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -22,12 +23,17 @@ func (e exit) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
 // Main runs the command and returns its exit code.
 func Main(s *State) int {
+	out := &sink{w: s.Stdout}
+	s.Stdout = out
 	root := newRoot(s)
 	root.SetArgs(s.Args)
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
 	err := root.ExecuteContext(context.Background())
+	if err == nil {
+		err = unwritable(out.err) // the help of a command drops the error of its writer
+	}
 	if err == nil {
 		return int(failure.OK)
 	}
@@ -69,6 +75,20 @@ func printJSON(s *State, v any) error {
 	}
 	_, err = s.Stdout.Write(append(escape.JSON(data), '\n'))
 	return unwritable(err)
+}
+
+// sink remembers the first error of a writer.
+type sink struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	if err != nil && s.err == nil {
+		s.err = err
+	}
+	return n, err
 }
 
 func newRoot(s *State) *cobra.Command {
