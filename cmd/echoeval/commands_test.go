@@ -230,7 +230,7 @@ var _ = Describe("the command line", func() {
 
 var _ = Describe("the streams", func() {
 	shell := func(p *project, script string) outcome {
-		return p.end(p.start(p.program("/bin/sh", "-c", script, "sh", binary)))
+		return p.end(p.start(p.program("/bin/sh", "-c", script, "sh", p.binary)))
 	}
 
 	It("may be closed before the command begins", func() {

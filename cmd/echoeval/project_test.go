@@ -36,6 +36,7 @@ const patience = 60 * time.Second
 
 // project is a folder with a root mark, and a machine of its own: home, temporary folder, environment.
 type project struct {
+	binary          string
 	dir, home, temp string
 	env             []string // beside HOME, PATH and TMPDIR
 }
@@ -45,7 +46,7 @@ func emptyProject() *project {
 	GinkgoHelper()
 	base, err := filepath.EvalSymlinks(GinkgoT().TempDir())
 	Expect(err).NotTo(HaveOccurred())
-	p := &project{dir: filepath.Join(base, "project"), home: filepath.Join(base, "home"), temp: filepath.Join(base, "temp")}
+	p := &project{binary: binary, dir: filepath.Join(base, "project"), home: filepath.Join(base, "home"), temp: filepath.Join(base, "temp")}
 	for _, dir := range []string{filepath.Join(p.dir, ".git"), p.home, p.temp} {
 		Expect(os.MkdirAll(dir, 0o755)).To(Succeed())
 	}
@@ -126,7 +127,7 @@ func (p *project) environ() []string {
 
 // command prepares the command in the project's folder.
 func (p *project) command(args ...string) *exec.Cmd {
-	return p.program(binary, args...)
+	return p.program(p.binary, args...)
 }
 
 func (p *project) program(name string, args ...string) *exec.Cmd {
@@ -425,7 +426,7 @@ func (p *project) obey(hint string, flags ...string) outcome {
 	rest, ok := strings.CutPrefix(hint, "echoeval ")
 	Expect(ok).To(BeTrue(), "no command of echoeval: %s", hint)
 	script := `binary=$1; shift; set -- "$@"; eval "exec \"\$binary\" $ECHOEVAL_HINT \"\$@\""`
-	cmd := p.program("/bin/sh", append([]string{"-c", script, "sh", binary}, flags...)...)
+	cmd := p.program("/bin/sh", append([]string{"-c", script, "sh", p.binary}, flags...)...)
 	cmd.Env = append(cmd.Env, "ECHOEVAL_HINT="+rest)
 	return p.await(p.start(cmd))
 }

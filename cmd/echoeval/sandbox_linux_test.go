@@ -152,7 +152,7 @@ cp -r "$out" "$out.kept"
 var _ = Describe("a full disk", func() {
 	// squeeze runs the command in the script, as root of a world of its own where the system allows that.
 	squeeze := func(p *project, out string, args ...string) outcome {
-		cmd := p.program("/bin/sh", append([]string{"-c", cramped, "sh", binary, out}, args...)...)
+		cmd := p.program("/bin/sh", append([]string{"-c", cramped, "sh", p.binary, out}, args...)...)
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},

@@ -17,7 +17,7 @@ import (
 
 func TestCommand(t *testing.T) { suite.Run(t, "command") }
 
-// binary is the command under test. It has the race detector where the tests have it.
+// binary is the command under test.
 var binary string
 
 var _ = BeforeSuite(func() {
@@ -26,11 +26,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
 	binary = filepath.Join(dir, "echoeval")
-	args := []string{"build", "-o", binary}
-	if raceDetector {
-		args = append(args, "-race")
-	}
-	build := exec.Command("go", append(args, "./cmd/echoeval")...)
+	build := exec.Command("go", "build", "-o", binary, "./cmd/echoeval")
 	build.Dir = suite.Root()
 	out, err := build.CombinedOutput()
 	Expect(err).NotTo(HaveOccurred(), string(out))

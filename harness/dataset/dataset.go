@@ -68,10 +68,16 @@ type Dataset struct {
 	Agent Agent
 	// Providers are the columns in the order of the file. There may be none: the command line can name them.
 	Providers []Provider
+	// Roles are the providers of role judge or user, which are no columns.
+	Roles []Provider
 	// Gates are those that the file names, in its order.
 	Gates []Gate
 	// AllowLeftover is replay.allow_leftover: interactions of a cassette may be left over.
 	AllowLeftover bool
+	// Normalize is replay.normalize, in its order.
+	Normalize []Normalize
+	// Drift is what a replay does about each class of drift, over that of the project file: "serve", "warn" or "fail" by class. Classes that nobody names are not in it.
+	Drift map[string]string
 	// Count and Hash are set by [Dataset.Validate]: the number of items, and the hash of all that acts in a run: agents, providers, gates and items as resolved, but neither the description nor the contents of workspaces.
 	Count int
 	Hash  string
@@ -82,6 +88,31 @@ type Dataset struct {
 	items    items
 	folders  map[string]string // what is wrong with the workspaces seen so far
 	head     []byte            // canonical text of what Hash covers beside the items
+}
+
+// Role returns the provider of a role: the one of that id, or the only one where id is "". The error says what is missing or that there are several.
+func (d *Dataset) Role(role, id string) (Provider, error) {
+	var ids []string
+	found := Provider{}
+	for _, v := range d.Roles {
+		if v.Role != role {
+			continue
+		}
+		if v.ID == id {
+			return v, nil
+		}
+		found, ids = v, append(ids, v.ID)
+	}
+	example := "add one to providers: {id: " + role + ", provider: openai, model: ..., role: " + role + "}"
+	switch {
+	case len(ids) == 0:
+		return found, failure.WithHint(failure.New(failure.Input, "%s has no provider of role %s", d.File, role), "%s", example)
+	case id != "":
+		return found, failure.WithHint(failure.New(failure.Input, "%s has no provider %q of role %s", d.File, id, role), "%s", strict.Suggest(id, ids))
+	case len(ids) > 1:
+		return found, failure.WithHint(failure.New(failure.Input, "%s has several providers of role %s", d.File, role), "name one: provider: %s", ids[0])
+	}
+	return found, nil
 }
 
 // Agent is an agent's configuration, for core/agent to decode.

@@ -15,8 +15,14 @@ type Item struct {
 	// Index is the item's place in the whole dataset, from 1.
 	Index int
 	Pos   failure.Position
-	// Input is what the user says: [conversation.Text], [conversation.Image] and [conversation.Document] parts, at least one.
+	// Input is what the user says: [conversation.Text], [conversation.Image] and [conversation.Document] parts. It is nil where Turns, Messages or User say it: exactly one of Input and Turns is set, but for items with Messages or User, which may have neither.
 	Input []conversation.Content
+	// Turns are what the user says turn by turn, each with the checks of its answer; nil for an item of one turn. Checks look at the last answer.
+	Turns []Turn
+	// Messages is the conversation before Input or Turns; without these its last message is the user's. Every message is valid, and every message has an id.
+	Messages []conversation.Message
+	// User drives the conversation: after Input where there is one, else from the first turn. Nil where nobody is simulated.
+	User *User
 	// Expected is the answer looked for; the zero node where none is given.
 	Expected   strict.Node
 	Checks     []Check
@@ -41,6 +47,18 @@ type Item struct {
 	Threshold *float64
 	// Script is what the provider "script" answers.
 	Script []Step
+	// ToolMocks are answers to the calls of tools, by the tool's name.
+	ToolMocks map[string]Mock
+	// Approvals answer requests for approval; the first that names the tool and is not used up serves. What none names is denied.
+	Approvals []Approval
+	// Answers are replies to the questions that tools ask (clarify and other elicitations), by the tool's name, in the order in which they are asked.
+	Answers map[string][]strict.Node
+	// Limits are those of the invariant budget; nil where none is given.
+	Limits *Limits
+	// PassIf bounds the share of repeats that pass, and makes one verdict of them; nil where each repeat has its own.
+	PassIf *Bound
+	// Quarantine is nil where the item counts as any other.
+	Quarantine *Quarantine
 	// ItemHash covers what is asked and given: input with the bytes of its media, vars, tool_context and script. ChecksHash covers how it is judged: checks, invariants, drop, threshold and expected. Both are 16 hexadecimal digits and do not depend on the order of keys or on where things stand.
 	ItemHash, ChecksHash string
 }

@@ -26,7 +26,11 @@ type Provider struct {
 	Price *Price
 	// Agent replaces the dataset's; it is missing where it does not.
 	Agent Agent
-	Pos   failure.Position
+	// Role is "" for a column, else [RoleJudge] or [RoleUser].
+	Role string
+	// Limits bound the requests to the provider.
+	Limits ProviderLimits
+	Pos    failure.Position
 }
 
 // Price is what a million tokens cost.

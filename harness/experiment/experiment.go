@@ -53,9 +53,9 @@ type Options struct {
 	// Repeat and Timeout override the items' own where they are set.
 	Repeat  int
 	Timeout time.Duration
-	// Items and Tags select; all that are given must hold. A tag that begins with "!" must be absent.
-	Items []string
-	Tags  []string
+	Selection
+	// Budget bounds what the run spends; nil is no bound. It is not asked in replay.
+	Budget *Budget
 	// Concurrency is how many items run at the same time; 0 means twice the processors in replay and 8 otherwise.
 	Concurrency int
 	Seed        uint64

@@ -135,7 +135,7 @@ func (p *project) run(ctx context.Context) (*results.Summary, []eval.Result) {
 	Expect(results.WriteManifest(dir, results.Manifest{ID: "x", Plan: e.Head()})).To(Succeed())
 	journal, err := results.Create(dir, clock.Wall{})
 	Expect(err).NotTo(HaveOccurred())
-	summary, err := e.Run(ctx, dir, journal, &results.Finished{}, gate.Judge(gates, gate.Input{}))
+	summary, _, err := e.Run(ctx, dir, journal, &results.Finished{}, gate.Judge(gates, gate.Input{}))
 	Expect(err).NotTo(HaveOccurred())
 	run, err := results.Open(dir)
 	Expect(err).NotTo(HaveOccurred())
@@ -250,7 +250,7 @@ items:
 		dir := GinkgoT().TempDir()
 		journal, err := results.Create(dir, clock.Wall{})
 		Expect(err).NotTo(HaveOccurred())
-		summary, err := e.Run(ctx, dir, journal, &results.Finished{}, gate.Judge(gates, gate.Input{}))
+		summary, _, err := e.Run(ctx, dir, journal, &results.Finished{}, gate.Judge(gates, gate.Input{}))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(summary.Counts.Fail).To(Equal(2), "both leaks are seen")
 		looked := 0
@@ -327,8 +327,8 @@ var _ = Describe("a plan", func() {
 		Expect(failure.Render(err)).To(And(ContainSubstring(message), ContainSubstring(hint)))
 	},
 		Entry("an item that is not there", head+"items:\n  - {id: alpha, input: x, checks: [json], script: [{text: ok}]}\n", func(o *experiment.Options) { o.Items = []string{"alpah"} }, "no such item", "did you mean --item alpha?"),
-		Entry("a tag that nothing has", head+"items:\n  - {id: alpha, input: x, tags: [a], checks: [json], script: [{text: ok}]}\n", func(o *experiment.Options) { o.Tags = []string{"b"} }, "no item of d.yaml", "drop one of the flags"),
-		Entry("a tag that everything has, excluded", head+"items:\n  - {id: alpha, input: x, tags: [a], checks: [json], script: [{text: ok}]}\n", func(o *experiment.Options) { o.Tags = []string{"!a"} }, "no item of d.yaml", "drop one of the flags"),
+		Entry("a tag that nothing has", head+"items:\n  - {id: alpha, input: x, tags: [a], checks: [json], script: [{text: ok}]}\n", func(o *experiment.Options) { o.Tags = []string{"b"} }, "no item of d.yaml", "drop one of --item"),
+		Entry("a tag that everything has, excluded", head+"items:\n  - {id: alpha, input: x, tags: [a], checks: [json], script: [{text: ok}]}\n", func(o *experiment.Options) { o.Tags = []string{"!a"} }, "no item of d.yaml", "drop one of --item"),
 		Entry("a tool that there is not", strings.Replace(head, "read_file", "raed_file", 1)+"items:\n  - {id: alpha, input: x, checks: [json], script: [{text: ok}]}\n", nil, `d.yaml:3:54: tools[0]: unknown tool "raed_file"`, `did you mean "read_file"?`),
 		Entry("a check on a tool that the agent lacks", head+"items:\n  - {id: alpha, input: x, checks: [{tool_calls: {match: exact, calls: [{name: list_dir}]}}], script: [{text: ok}]}\n", nil, "list_dir", "d.yaml:6:"),
 		Entry("a scripted item without a script", head+"items:\n  - {id: alpha, input: x, checks: [json]}\n", nil, "answers by script", "add script"),

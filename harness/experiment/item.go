@@ -32,6 +32,9 @@ const maxOutput = 16 << 10
 
 // finishedItem is what one job leaves behind.
 type finishedItem struct {
+	// overBudget says that the budget cut the item off.
+	overBudget bool
+
 	line     eval.Result
 	trace    []byte
 	warnings []trace.Warning
@@ -218,7 +221,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	var target Target = AgentTarget{
 		Config:    r.column.Agent,
 		ModelName: r.column.Provider.Model,
-		Model:     func(rt http.RoundTripper) (llm.Model, error) { return r.column.Model(r.item, rt, r.session.Clock()) },
+		Model:     func(rt http.RoundTripper) (llm.Model, error) { return r.model(rt) },
 	}
 	out := target.Run(limited, Case{
 		Input: input, Clock: r.session.Clock(), IDs: r.ids(), Tools: tools, Settings: r.column.Settings,
@@ -231,6 +234,15 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 		out.Err = errTimeout
 	}
 	return out
+}
+
+// model builds the item's model; where money is spent, within the budget.
+func (r *itemRun) model(rt http.RoundTripper) (llm.Model, error) {
+	model, err := r.column.Model(r.item, rt, r.session.Clock())
+	if err != nil || r.opts.Budget == nil || r.mode == replay.Replay {
+		return model, err
+	}
+	return budgeted{Model: model, budget: r.opts.Budget, cost: r.column.Cost}, nil
 }
 
 func (r *itemRun) ids() ident.Source {
@@ -305,7 +317,7 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	}
 	decide(&line, out, stale, verdict)
 	r.redactLine(&line)
-	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events)}
+	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget)}
 	if !interrupted {
 		done.trace = r.encode(line, out.Trace)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/invariant"
+	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
 )
@@ -31,6 +33,7 @@ type Experiment struct {
 	head   results.Head
 	items  int // selected
 	owners owners
+	drawn  uint64 // the highest lot of the sample
 	spaces workspaces
 }
 
@@ -53,7 +56,14 @@ func New(opts Options) (*Experiment, error) {
 	}
 	lines, total := 0, 0
 	used := map[string]bool{} // workspaces
-	var ids []string          // kept only where an id was asked for and may not be there
+	count := func(item *dataset.Item) {
+		e.items++
+		used[item.Workspace] = true
+		lines += e.repeats(item) * len(opts.Columns)
+	}
+	picked := draw{sample: opts.Sample, seed: opts.Seed}
+	e.drawn = picked.bound()
+	var ids []string // kept only where an id was asked for and may not be there
 	err := opts.Dataset.Validate(func(item *dataset.Item, p *strict.Problems) {
 		total++
 		if len(opts.Items) > 0 && len(ids) < 10_000 {
@@ -62,15 +72,25 @@ func New(opts Options) (*Experiment, error) {
 		e.checkItem(item, p)
 		e.own(item)
 		delete(unseen, item.ID)
-		if !e.selected(item) {
+		if !e.opts.chosen(item) {
 			return
 		}
-		e.items++
-		used[item.Workspace] = true
-		lines += e.repeats(item) * len(opts.Columns)
+		picked.see(item)
+		if e.opts.Sample.Count == 0 && e.selected(item) {
+			count(item)
+		}
 	})
 	if err := errors.Join(p.Err(), err); err != nil {
 		return nil, err
+	}
+	if opts.Sample.Count > 0 {
+		e.drawn = picked.bound()
+		for item, err := range e.chosen() {
+			if err != nil {
+				return nil, err
+			}
+			count(item)
+		}
 	}
 	if len(unseen) > 0 {
 		missing := slices.Min(slices.Collect(maps.Keys(unseen)))
@@ -81,7 +101,7 @@ func New(opts Options) (*Experiment, error) {
 		return nil, failure.WithHint(err, "echoeval cassette ls %s lists the items", opts.Dataset.File)
 	}
 	if e.items == 0 {
-		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that --item and --tag ask for", opts.Dataset.File), "of %d items none is left; drop one of the flags", total)
+		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for", opts.Dataset.File), "of %d items none is left; drop one of --item, --tag, --only, --sample, --shard", total)
 	}
 	e.fillHead(lines)
 	e.head.Inputs, err = e.inputs(used)
@@ -263,21 +283,7 @@ func hiddenValues(item *dataset.Item) conversation.Hidden {
 }
 
 func (e *Experiment) selected(item *dataset.Item) bool {
-	if len(e.opts.Items) > 0 && !slices.Contains(e.opts.Items, item.ID) {
-		return false
-	}
-	wanted, found := false, false
-	for _, tag := range e.opts.Tags {
-		if without, ok := strings.CutPrefix(tag, "!"); ok {
-			if slices.Contains(item.Tags, without) {
-				return false
-			}
-			continue
-		}
-		wanted = true
-		found = found || slices.Contains(item.Tags, tag)
-	}
-	return found || !wanted
+	return e.opts.chosen(item) && e.opts.Shard.has(item) && (e.drawn == math.MaxUint64 || lot(e.opts.Seed, item.ID) <= e.drawn)
 }
 
 func (e *Experiment) repeats(item *dataset.Item) int {
@@ -339,11 +345,14 @@ func (e *Experiment) fillHead(lines int) {
 	d := e.opts.Dataset
 	e.head = results.Head{
 		Dataset:  results.Dataset{Name: d.Name, File: d.File, Hash: d.Hash, Items: d.Count},
-		Selected: results.Selected{Items: e.items, Repeat: max(e.opts.Repeat, 1), Filter: e.filter()},
+		Selected: results.Selected{Items: e.items, Repeat: max(e.opts.Repeat, 1), Filter: e.opts.flags(), Sample: given(e.opts.Sample.Text), Only: given(e.opts.OnlyText)},
 		Mode:     string(e.opts.Mode),
-		Tools:    "replay",
+		Tools:    "live",
 		Lines:    lines,
 		Traces:   e.opts.Traces,
+	}
+	if e.opts.Mode == replay.Replay {
+		e.head.Tools = "replay"
 	}
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
@@ -359,19 +368,10 @@ func (e *Experiment) fillHead(lines int) {
 	}
 }
 
-// filter tells the selection as it was given, or nil where everything is selected.
-func (e *Experiment) filter() *string {
-	var parts []string
-	for _, id := range e.opts.Items {
-		parts = append(parts, "--item "+id)
-	}
-	for _, tag := range e.opts.Tags {
-		parts = append(parts, "--tag "+tag)
-	}
-	if len(parts) == 0 {
+func given(text string) *string {
+	if text == "" {
 		return nil
 	}
-	text := strings.Join(parts, " ")
 	return &text
 }
 

@@ -26,37 +26,103 @@ type job struct {
 	mode   replay.Mode
 }
 
+// Judge evaluates the gates of a run and makes its verdict.
+type Judge = func(*results.Summary, results.Tally)
+
 // Run runs what finished does not hold yet, writes it into the journal of dir, and folds the journal. When ctx ends, items under way are cut off, the rest is not started, and what is finished is folded all the same; the lines that are missing become not_run.
 //
-// The error is one of writing or of the harness itself. What the items did stands in the summary.
-func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journal, finished *results.Finished, judge func(*results.Summary, results.Tally)) (*results.Summary, error) {
+// The error is one of writing or of the harness itself. What the items did stands in the summary. The warnings are those of the whole run, for its manifest.
+func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journal, finished *results.Finished, judge Judge) (*results.Summary, []results.WarningCount, error) {
 	r := newRunner(e, journal, finished)
 	if finished.Len() > 0 {
 		if err := r.recall(dir); err != nil {
-			return nil, errors.Join(err, journal.Close())
+			return nil, nil, errors.Join(err, journal.Close())
 		}
 	}
 	runErr := r.run(ctx)
 	if err := errors.Join(runErr, journal.Close(), r.close()); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	cause := eval.CauseInterrupted
+	if e.opts.Budget.Spent() && ctx.Err() == nil {
+		cause = eval.CauseBudget
+	}
+	// A resumed run still needs the traces that this one would drop.
+	summary, err := e.fold(dir, r.warnings, r.dropped, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
+	return summary, r.warnings.counts(), err
+}
+
+func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, notRun string, keepAll bool, judge Judge) (*results.Summary, error) {
 	orphans, err := e.orphans()
 	if err != nil {
 		return nil, err
 	}
 	head := e.head
-	if ctx.Err() != nil {
-		head.Traces = results.KeepAll // a resumed run still needs them
+	if keepAll {
+		head.Traces = results.KeepAll
 	}
-	plan := results.Plan{
+	return results.Fold(dir, results.Plan{
 		Head:     head,
 		Each:     e.each(),
-		Dropped:  r.dropped,
+		NotRun:   notRun,
+		Dropped:  dropped,
 		Orphaned: orphans,
-		Warnings: r.warnings.list(),
+		Warnings: w.list(),
 		Judge:    judge,
+	})
+}
+
+// Merge joins the finished shards of this run in dir, an empty folder with a manifest. Results, traces and summary become those of the run in one piece.
+func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summary *results.Summary, counts []results.WarningCount, err error) {
+	journal, err := results.Create(dir, e.opts.Clock)
+	if err != nil {
+		return nil, nil, err
 	}
-	return results.Fold(dir, plan)
+	columns := e.columns()
+	var w warnings
+	for _, shard := range shards {
+		for _, c := range shard.Manifest.Warnings {
+			w.note(trace.Warning{Code: c.Code, Text: c.Text}, c.Count)
+		}
+		for line, err := range shard.Lines() {
+			if err != nil {
+				return nil, nil, errors.Join(err, journal.Close())
+			}
+			if line.Status == eval.NotRun {
+				continue // the fold makes it again, as what is missing
+			}
+			raw, _, err := shard.RawTrace(line)
+			if err == nil {
+				err = journal.Append(line, raw, columns[line.Provider])
+			}
+			if err != nil {
+				return nil, nil, errors.Join(err, journal.Close())
+			}
+		}
+	}
+	if err := journal.Close(); err != nil {
+		return nil, nil, err
+	}
+	drops := map[int][]string{}
+	for item, err := range e.chosen() {
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(item.Drop) > 0 {
+			drops[item.Index] = item.Drop
+		}
+	}
+	summary, err = e.fold(dir, w, func(index int) []string { return drops[index] }, eval.CauseInterrupted, false, judge)
+	return summary, w.counts(), err
+}
+
+// columns gives the place of each provider.
+func (e *Experiment) columns() map[string]int {
+	columns := map[string]int{}
+	for i, p := range e.head.Providers {
+		columns[p.ID] = i
+	}
+	return columns
 }
 
 // recall collects the warnings of what an earlier part of the run has finished.
@@ -66,10 +132,7 @@ func (r *runner) recall(dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
-	columns := map[string]int{}
-	for i, p := range r.head.Providers {
-		columns[p.ID] = i
-	}
+	columns := r.columns()
 	for line, err := range run.Lines() {
 		if err != nil {
 			return err
@@ -193,7 +256,7 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 				if r.finished.Has(item.Index, column, repeat) {
 					continue
 				}
-				if ctx.Err() != nil || !send(job{item, column, repeat, mode}) {
+				if ctx.Err() != nil || r.opts.Budget.Spent() || !send(job{item, column, repeat, mode}) {
 					return nil
 				}
 			}
@@ -228,7 +291,7 @@ func (r *runner) do(ctx context.Context, j job) error {
 		j.mode = replay.Record
 		done = r.one(ctx, j)
 	}
-	if ctx.Err() != nil && done.line.Status == eval.Error {
+	if (ctx.Err() != nil || done.overBudget) && done.line.Status == eval.Error {
 		return nil
 	}
 	if err := r.journal.Append(done.line, done.trace, j.column); err != nil {

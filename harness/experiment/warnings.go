@@ -10,29 +10,42 @@ import (
 )
 
 // warnings collects the named warnings of all traces, one entry a code and text, in an order that does not depend on which item finished first.
-type warnings struct{ counts map[trace.Warning]int }
+type warnings struct{ seen map[trace.Warning]int }
 
 func (w *warnings) add(list []trace.Warning) {
 	for _, x := range list {
-		if w.counts == nil {
-			w.counts = map[trace.Warning]int{}
-		}
-		w.counts[x]++
+		w.note(x, 1)
 	}
+}
+
+func (w *warnings) note(x trace.Warning, times int) {
+	if w.seen == nil {
+		w.seen = map[trace.Warning]int{}
+	}
+	w.seen[x] += times
+}
+
+// counts are the warnings as the manifest keeps them, sorted.
+func (w *warnings) counts() []results.WarningCount {
+	out := make([]results.WarningCount, 0, len(w.seen))
+	for x, n := range w.seen {
+		out = append(out, results.WarningCount{Code: x.Code, Text: x.Text, Count: n})
+	}
+	slices.SortFunc(out, func(a, b results.WarningCount) int {
+		return strings.Compare(a.Code+"\x00"+a.Text, b.Code+"\x00"+b.Text)
+	})
+	return out
 }
 
 func (w *warnings) list() []results.Warning {
 	var out []results.Warning
-	for x, n := range w.counts {
+	for _, c := range w.counts() {
 		times := "once"
-		if n > 1 {
-			times = fmt.Sprintf("%d times", n)
+		if c.Count > 1 {
+			times = fmt.Sprintf("%d times", c.Count)
 		}
-		out = append(out, results.Warning{Code: x.Code, Text: x.Text + " (" + times + ")"})
+		out = append(out, results.Warning{Code: c.Code, Text: c.Text + " (" + times + ")"})
 	}
-	slices.SortFunc(out, func(a, b results.Warning) int {
-		return strings.Compare(a.Code+"\x00"+a.Text, b.Code+"\x00"+b.Text)
-	})
 	return out
 }
 

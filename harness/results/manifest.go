@@ -26,9 +26,18 @@ type Manifest struct {
 	// Flags are the command's arguments, redacted.
 	Flags []string `json:"flags"`
 	Shard *string  `json:"shard"`
-	Plan  Head     `json:"plan"`
+	// Warnings are those that the run's own part of the summary holds, counted, so that shards can be joined.
+	Warnings []WarningCount `json:"warnings"`
+	Plan     Head           `json:"plan"`
 	// Environment holds the names of the variables that were set, never their values, sorted.
 	Environment []string `json:"environment"`
+}
+
+// WarningCount is a warning and how often it was given.
+type WarningCount struct {
+	Code  string `json:"code"`
+	Text  string `json:"text"`
+	Count int    `json:"count"`
 }
 
 // Tool is the program that made the run.

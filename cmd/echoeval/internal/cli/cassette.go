@@ -201,7 +201,7 @@ func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (fa
 	if err != nil {
 		return failure.Internal, err
 	}
-	summary, err := p.experiment.Run(ctx, dir, journal, &results.Finished{}, nil)
+	summary, _, err := p.experiment.Run(ctx, dir, journal, &results.Finished{}, nil)
 	if err != nil {
 		return failure.Internal, err
 	}

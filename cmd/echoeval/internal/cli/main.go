@@ -11,6 +11,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/secret"
+	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
@@ -67,6 +68,16 @@ func unwritable(err error) error {
 	return failure.New(failure.Internal, "the output cannot be written: %s", failure.Reason(err))
 }
 
+// printSummary writes a summary as one line of JSON.
+func printSummary(s *State, summary *results.Summary) error {
+	data, err := summary.AppendJSON(nil)
+	if err != nil {
+		return failure.WithCode(err, failure.Internal)
+	}
+	_, err = s.Stdout.Write(append(escape.JSON(data), '\n'))
+	return unwritable(err)
+}
+
 // printJSON writes one JSON value and a line end to stdout.
 func printJSON(s *State, v any) error {
 	data, err := json.Marshal(v)
@@ -119,7 +130,7 @@ func newRoot(s *State) *cobra.Command {
 	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	root.AddCommand(
-		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind),
+		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind), newMerge(s),
 		newShow(s), newReport(s),
 		newValidate(s), newCassette(s),
 		newEmulate(s), newVersion(s),

@@ -15,7 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/cassette"
@@ -27,7 +30,6 @@ import (
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
 	"github.com/echoeval/echoeval/reports"
-	"github.com/echoeval/echoeval/reports/escape"
 	"github.com/echoeval/echoeval/reports/terminal"
 )
 
@@ -45,6 +47,10 @@ type runOptions struct {
 	mode         string
 	items        []string
 	tags         []string
+	only         string
+	sample       string
+	shard        string
+	maxCost      float64
 	providers    []string
 	repeat       int
 	concurrency  int
@@ -66,7 +72,9 @@ type runOptions struct {
 	all          bool
 	quiet        bool
 	verbose      bool
-	noColor      bool
+	// offline plans a run that was made elsewhere: nothing is dialled, and no key is needed.
+	offline bool
+	noColor bool
 }
 
 func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
@@ -78,6 +86,10 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	}
 	f.StringArrayVar(&o.items, "item", nil, "only this item (repeat)")
 	f.StringArrayVar(&o.tags, "tag", nil, "only items with one of these tags; !TAG: without it (repeat)")
+	f.StringVar(&o.only, "only", "", "STATUS[,STATUS][@RUN]: only items that RUN (default: the dataset's latest) left in one of these")
+	f.StringVar(&o.sample, "sample", "", "N or P%: only so many of the selected items, by lot, the same ones for the same --seed")
+	f.StringVar(&o.shard, "shard", "", "I/N: part I of N of the selected items; join them with `echoeval merge`")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "USD that the run may spend; reserved before each call")
 	f.StringArrayVar(&o.providers, "provider", nil, "an id of the dataset or VENDOR:MODEL, in place of the dataset's list (repeat)")
 	f.IntVar(&o.repeat, "repeat", 0, "how often each item runs (default: as the dataset says)")
 	f.IntVar(&o.concurrency, "concurrency", 0, "how many items run at the same time (default: twice the processors in replay, else 8)")
@@ -184,6 +196,7 @@ type planned struct {
 	experiment *experiment.Experiment
 	gates      []gate.Gate
 	runs       string // folder of the runs
+	shard      string // I/N, "" for the whole
 	record     string // the command that records the dataset again, as it was selected
 	bar        *progress
 }
@@ -239,7 +252,11 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	cols, err := columns(s, providers, mode, up, o.allowNetwork)
+	dialled := mode
+	if o.offline {
+		dialled = replay.Replay
+	}
+	cols, err := columns(s, providers, dialled, up, o.allowNetwork)
 	if err != nil {
 		return nil, err
 	}
@@ -250,11 +267,21 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	}
 	opts := experiment.Options{
 		Dataset: d, Columns: cols, Tools: tools, Mode: mode, OnlyStale: o.stale,
-		Repeat: o.repeat, Timeout: o.timeout, Items: o.items, Tags: o.tags,
+		Repeat: o.repeat, Timeout: o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: secret.FromEnviron(s.Environ), Clock: s.Clock,
+	}
+	if opts.Selection, err = o.selection(p); err != nil {
+		return nil, err
+	}
+	if opts.Budget, err = o.budget(cols, mode); err != nil {
+		return nil, err
+	}
+	if opts.Shard.N > 0 {
+		p.shard = opts.Shard.String()
+		p.gates = slices.DeleteFunc(p.gates, func(g gate.Gate) bool { return g.Metric != "error_rate" })
 	}
 	p.record = recordCommand(s, d, o)
 	opts.RecordCommand = func(item, provider string) string {
@@ -353,6 +380,87 @@ func parseDrift(flags []string) (map[cassette.Class]replay.Action, error) {
 	return out, nil
 }
 
+// selection is what the flags select of the dataset's items.
+func (o *runOptions) selection(p *planned) (experiment.Selection, error) {
+	sel := experiment.Selection{Items: o.items, Tags: o.tags, OnlyText: o.only}
+	var err error
+	if o.sample != "" {
+		if sel.Sample, err = experiment.ParseSample(o.sample); err != nil {
+			return sel, err
+		}
+	}
+	if o.shard != "" {
+		if sel.Shard, err = experiment.ParseShard(o.shard); err != nil {
+			return sel, err
+		}
+	}
+	if o.only != "" {
+		sel.Only, err = onlyItems(p, o.only)
+	}
+	return sel, err
+}
+
+// onlyItems are the ids that a run left in one of the statuses.
+func onlyItems(p *planned, text string) (map[string]bool, error) {
+	list, name, given := strings.Cut(text, "@")
+	if !given {
+		name = p.dataset.Name
+	}
+	wanted := map[eval.Status]bool{}
+	for _, status := range strings.Split(list, ",") {
+		if !slices.Contains(eval.Statuses, eval.Status(status)) {
+			var names []string
+			for _, s := range eval.Statuses {
+				names = append(names, string(s))
+			}
+			return nil, usage(strict.Suggest(status, names), "--only %s: unknown status %q", text, status)
+		}
+		wanted[eval.Status(status)] = true
+	}
+	dir, err := results.Resolve(p.runs, name)
+	if err != nil {
+		return nil, err
+	}
+	run, err := results.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	if run.Summary.Dataset.Name != p.dataset.Name {
+		return nil, usage("name a run of this dataset after the @", "--only %s: that is a run of %s", text, run.Summary.Dataset.Name)
+	}
+	ids := map[string]bool{}
+	for line, err := range run.Lines() {
+		if err != nil {
+			return nil, err
+		}
+		if wanted[line.Status] {
+			ids[line.Item] = true
+		}
+	}
+	return ids, nil
+}
+
+// budget is the bound of --max-cost; every column must have a price.
+func (o *runOptions) budget(cols []experiment.Column, mode replay.Mode) (*experiment.Budget, error) {
+	if o.maxCost == 0 {
+		return nil, nil
+	}
+	limit, err := money.FromFloat(o.maxCost)
+	if err != nil || o.maxCost < 0 {
+		return nil, usage("--max-cost 5", "--max-cost %v: want an amount in USD", o.maxCost)
+	}
+	if mode == replay.Replay {
+		return nil, nil // a replay spends nothing
+	}
+	for _, c := range cols {
+		if _, ok := c.Cost(llm.Response{}); !ok {
+			return nil, failure.WithHint(failure.At(c.Provider.Pos, failure.Input, "--max-cost: no price is known for provider %s", c.Provider.ID), "price: {input: USD, output: USD} per million tokens in its entry")
+		}
+	}
+	return experiment.NewBudget(limit), nil
+}
+
 // modes are what --mode takes.
 var modes = []replay.Mode{replay.Replay, replay.Record, replay.Live}
 
@@ -418,7 +526,10 @@ func (p *planned) start(ctx context.Context, s *State, k kind, o *runOptions, fl
 	}
 	manifest := results.Manifest{
 		ID: id, Tool: results.Tool{Version: version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}, Started: started, Host: s.Hostname,
-		Git: gitCommit(p.dataset.Root), Flags: append([]string{k.use}, p.redacted(s, flags)...), Plan: p.experiment.Head(), Environment: environmentNames(s.Environ),
+		Git: gitCommit(p.dataset.Root), Flags: append([]string{k.use}, p.redacted(s, flags)...), Plan: p.experiment.Head(), Environment: environmentNames(s.Environ), Warnings: []results.WarningCount{},
+	}
+	if p.shard != "" {
+		manifest.Shard = &p.shard
 	}
 	if err := results.WriteManifest(dir, manifest); err != nil {
 		return failure.Internal, err
@@ -455,7 +566,7 @@ func environmentNames(environ []string) []string {
 
 // finish runs what is left, folds, reports and gives the exit code.
 func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir string, manifest results.Manifest, journal *results.Journal, done *results.Finished) (failure.Code, error) {
-	summary, err := p.experiment.Run(ctx, dir, journal, done, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Record: p.record, Resume: "echoeval run --resume " + quote(s.show(dir))}))
+	summary, warnings, err := p.experiment.Run(ctx, dir, journal, done, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Record: p.record, Resume: "echoeval run --resume " + quote(s.show(dir))}))
 	if p.bar != nil {
 		p.bar.end()
 	}
@@ -463,7 +574,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		return failure.Internal, failure.WithHint(failure.WithCode(err, failure.Internal), "what is finished is kept: echoeval run --resume %s", quote(s.show(dir)))
 	}
 	finished := s.Clock.Now()
-	manifest.Finished = &finished
+	manifest.Finished, manifest.Warnings = &finished, warnings
 	if err := results.WriteManifest(dir, manifest); err != nil {
 		return failure.Internal, err
 	}
@@ -475,9 +586,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	defer run.Close()
 	var errs []error
 	if o.asJSON {
-		data, err := summary.AppendJSON(nil)
-		_, writeErr := s.Stdout.Write(append(escape.JSON(data), '\n'))
-		errs = append(errs, err, unwritable(writeErr))
+		errs = append(errs, printSummary(s, summary))
 	} else {
 		errs = append(errs, terminal.Write(s.Stdout, run, reports.Options{Width: s.tableWidth(), Color: s.color(o.noColor), All: o.all}))
 	}
@@ -503,10 +612,7 @@ func resume(ctx context.Context, s *State, k kind, o *runOptions, flags []string
 	if len(manifest.Flags) == 0 {
 		return failure.New(failure.Input, "%s does not say how it was started", s.show(dir))
 	}
-	k.mode = map[string]string{"record": "record"}[manifest.Flags[0]]
-	if k.mode == "" {
-		k.mode = "replay"
-	}
+	k.mode = startMode(manifest.Flags[0])
 	words := slices.Clone(manifest.Flags[1:])
 	// How it is shown and how many run at once may differ from before; nothing else may.
 	for _, flag := range flags {
@@ -548,6 +654,14 @@ func resume(ctx context.Context, s *State, k kind, o *runOptions, flags []string
 		return exit{code}
 	}
 	return nil
+}
+
+// startMode is the mode that a command begins with.
+func startMode(command string) string {
+	if command == recordKind.use {
+		return recordKind.mode
+	}
+	return runKind.mode
 }
 
 // resumable are the flags that a resumed run may be given anew.

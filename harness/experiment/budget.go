@@ -1,0 +1,112 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/echoeval/echoeval/core/conversation"
+	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/money"
+)
+
+// errBudget ends an item whose next call the budget does not cover.
+var errBudget = errors.New("the budget of --max-cost is used up")
+
+// assumedOutput is how many tokens a reply is taken to have at most, where the request does not bound it. Few models write more at once.
+const assumedOutput = 4096
+
+// Budget bounds the money that a run spends now. What a call may cost is reserved before it is made and settled when its usage is known, so that calls that run side by side cannot overdraw it together. It is safe for concurrent use.
+//
+// The reservation takes a byte of the request for half a token, which is more than any tokenizer needs for text, and the reply's bound (max_tokens, else 4,096) for its tokens. A reply that was cut off is charged as reserved: nobody knows what it cost.
+type Budget struct {
+	mu      sync.Mutex
+	left    money.USD
+	refused bool
+}
+
+// NewBudget returns a budget of that amount.
+func NewBudget(limit money.USD) *Budget { return &Budget{left: limit} }
+
+// Spent reports whether a call was refused.
+func (b *Budget) Spent() bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refused
+}
+
+func (b *Budget) reserve(amount money.USD) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if amount > b.left {
+		b.refused = true
+		return fmt.Errorf("%w: %s USD are left, and the next call may cost %s", errBudget, b.left, amount)
+	}
+	b.left -= amount
+	return nil
+}
+
+func (b *Budget) settle(reserved, cost money.USD) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left += reserved - cost
+}
+
+// budgeted reserves before each request of a model.
+type budgeted struct {
+	llm.Model
+	budget *Budget
+	cost   func(llm.Response) (money.USD, bool)
+}
+
+// Stream implements [llm.Model].
+func (m budgeted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		reserved, ok := m.cost(llm.Response{Usage: most(req)})
+		if !ok {
+			yield(nil, fmt.Errorf("%w: no price is known", errBudget))
+			return
+		}
+		if err := m.budget.reserve(reserved); err != nil {
+			yield(nil, err)
+			return
+		}
+		cost, began := reserved, false
+		defer func() { m.budget.settle(reserved, cost) }()
+		for event, err := range m.Model.Stream(ctx, req) {
+			if err != nil && !began {
+				cost = 0 // refused before anything was written
+			}
+			if finish, ok := event.(llm.Finish); ok {
+				if known, ok := m.cost(llm.Response{Usage: finish.Usage}); ok {
+					cost = known
+				}
+			}
+			began = began || err == nil
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// most is the usage that a request may have at most.
+func most(req llm.Request) conversation.Usage {
+	size := len(req.System)
+	for _, m := range req.Messages {
+		size += len(m.AppendJSON(nil))
+	}
+	for _, t := range req.Tools {
+		size += len(t.Name) + len(t.Description) + len(t.Parameters)
+	}
+	output := assumedOutput
+	if req.Settings.MaxTokens != nil {
+		output = *req.Settings.MaxTokens
+	}
+	return conversation.Usage{InputTokens: (size + 1) / 2, OutputTokens: output}
+}
