@@ -28,7 +28,7 @@ var doors = []door{
 	{path: "os", dirs: []string{command, cli}, why: "the process is seen through the State of the command alone",
 		names: []string{"Args", "Exit", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Stdin", "Stdout", "Stderr", "Getwd", "Chdir", "Hostname", "UserHomeDir", "UserCacheDir", "UserConfigDir", "TempDir"}},
 	{path: "os/signal", dirs: []string{command, cli}, why: "the command turns a signal into the end of a context"},
-	{path: "os/exec", dirs: []string{cli}, why: "a replay starts no process; the command asks git for the commit"},
+	{path: "os/exec", dirs: []string{cli, "harness/program"}, why: "a replay starts no process but what a dataset declares as its command; the command line asks git for the commit"},
 	{path: "time", names: []string{"Now", "Since", "Until"}, dirs: []string{"core/clock"}, why: "the time comes from a clock.Clock that is passed in"},
 	{path: "time", names: []string{"Sleep", "Tick"}, dirs: nil, why: "a wait ends with its context and runs on the clock that is passed in"},
 	{path: "math/rand", dirs: nil, why: "ids and choices are derived with core/ident"},

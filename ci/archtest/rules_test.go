@@ -139,7 +139,7 @@ var breaches = map[string]breach{
 	"randomness of the system": {"process-doors",
 		map[string]string{"core/a/a.go": "package a\n\nimport \"crypto/rand\"\n\nvar n = rand.Reader"}, "core/a/a.go:3", "crypto/rand is used nowhere but in tests"},
 	"a process started": {"process-doors",
-		map[string]string{"core/a/a.go": "package a\n\nimport _ \"os/exec\""}, "core/a/a.go:3", "os/exec is used only in cmd/echoeval/internal/cli: a replay starts no process"},
+		map[string]string{"core/a/a.go": "package a\n\nimport _ \"os/exec\""}, "core/a/a.go:3", "os/exec is used only in cmd/echoeval/internal/cli, harness/program: a replay starts no process"},
 	"the default transport": {"process-doors",
 		map[string]string{"providers/a/a.go": "package a\n\nimport \"net/http\"\n\nvar t = http.DefaultTransport"}, "providers/a/a.go:5", "http.DefaultTransport"},
 	"a client without a transport": {"process-doors",

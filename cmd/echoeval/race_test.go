@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -44,5 +43,5 @@ var _ = Describe("the race detector", func() {
 		Expect(s.cmd.Process.Signal(os.Interrupt)).To(Succeed())
 		Expect(p.await(s).code).To(Equal(130))
 		p.succeed("run", "--resume", run, "--concurrency", "16")
-	}, SpecTimeout(5*time.Minute))
+	})
 })

@@ -36,6 +36,8 @@ type RunOptions struct {
 	Recorder *trace.Recorder
 	Settings llm.Settings
 	Blocking bool
+	// CallsBefore is how many tool calls the earlier turns of the conversation made.
+	CallsBefore int
 }
 
 // Result is how a run ended. Where Err is set, Response and Context hold what came before it.
@@ -161,6 +163,7 @@ func (b *Base) Stream(ctx context.Context, input conversation.Context, opts RunO
 		Settings:      opts.Settings,
 		Blocking:      opts.Blocking,
 		MaxIterations: b.config.MaxIterations,
+		CallsBefore:   opts.CallsBefore,
 		Clock:         opts.Clock,
 		Recorder:      opts.Recorder,
 	}

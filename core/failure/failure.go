@@ -153,10 +153,10 @@ func Hints(err error) []string {
 
 func walk(err error, visit func(*failure)) {
 	for err != nil {
-		if f, ok := err.(*failure); ok { //nolint:errorlint // every layer is looked at in turn
+		if f, ok := err.(*failure); ok { // every layer is looked at in turn
 			visit(f)
 		}
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // see above
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { // see above
 			for _, e := range joined.Unwrap() {
 				walk(e, visit)
 			}
@@ -172,7 +172,7 @@ func Render(err error) string {
 		return ""
 	}
 	var b strings.Builder
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only an outermost join is split
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // only an outermost join is split
 		for _, e := range joined.Unwrap() {
 			b.WriteString(Render(e))
 		}

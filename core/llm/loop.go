@@ -48,6 +48,8 @@ type Loop struct {
 	Blocking bool
 	// MaxIterations bounds the model steps; 0 means [DefaultMaxIterations].
 	MaxIterations int
+	// CallsBefore is how many tool calls earlier runs of the same conversation made: [tool.Call.Seq] goes on from it.
+	CallsBefore int
 	// Clock is the run's clock; nil means the wall clock.
 	Clock clock.Clock
 	// Recorder takes the run's events; nil records nothing.
@@ -101,8 +103,9 @@ type Response struct {
 	Stop  string
 	Usage conversation.Usage
 	Steps int
-	// ToolCalls counts the calls that were executed.
+	// ToolCalls counts the calls that were executed, Calls all that the model made.
 	ToolCalls int
+	Calls     int
 	Retries   int
 	// LatencyMS is the wait for models and tools, repeated requests and their pauses excluded. TTFTMS is the time to the first text, -1 where there was none.
 	LatencyMS int64
@@ -124,6 +127,7 @@ func (l *Loop) Run(ctx context.Context, input conversation.Context, messageID st
 	return func(yield func(StreamEvent) bool) {
 		r := &run{Loop: l, ctx: ctx, conv: input, id: messageID, yield: yield, hidden: tool.NewHidden(input.ToolContext())}
 		r.response.TTFTMS = -1
+		r.seq = l.CallsBefore
 		r.clock = l.Clock
 		if r.clock == nil {
 			r.clock = clock.Wall{}
@@ -346,6 +350,7 @@ func (r *run) answer(tools ToolSet, calls []conversation.ToolCall) (paused bool,
 	outcomes := make([]outcome, len(calls))
 	for i, call := range calls {
 		r.seq++
+		r.response.Calls++
 		outcomes[i] = r.check(tools, call)
 		outcomes[i].record.Seq = r.seq
 	}

@@ -39,7 +39,7 @@ func (o *Optional[T]) DecodeStrict(n Node, p *Problems) {
 
 // Decode fills the value that into points to. What does not fit is added to p and left as it was.
 //
-// Keys of structs are named by a tag, `yaml:"name"` or `yaml:"name,required"`; fields without one are left alone, embedded structs without one are read as part of the outer struct.
+// Keys of structs are named by a tag, `yaml:"name"` or `yaml:"name,required"`; fields without one are left alone, embedded structs without one are read as part of the outer struct. A tag `values:"a,b"` lists what a string may be, a tag `doc:"..."` describes the key in a schema.
 // Fields may be bool, string, integers, floats, [time.Duration] (written "60s"), any ([Node.Any]), [Node], structs, slices, maps with string keys, pointers to these (null leaves them nil), [Optional] and every [Decoder].
 // null is a wrong value for every other type. into must be a non-nil pointer to such a type: another one is a mistake of the programmer and panics.
 func Decode(n Node, into any, p *Problems) {
@@ -175,6 +175,8 @@ type field struct {
 	name     string
 	index    []int
 	required bool
+	values   []string // what a string may be; nil for anything
+	doc      string
 }
 
 var structs sync.Map // reflect.Type to []field
@@ -197,7 +199,11 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		name, option, _ := strings.Cut(tag, ",")
-		fields = append(fields, field{name, f.Index, option == "required"})
+		own := field{name: name, index: f.Index, required: option == "required", doc: f.Tag.Get("doc")}
+		if list, ok := f.Tag.Lookup("values"); ok {
+			own.values = strings.Split(list, ",")
+		}
+		fields = append(fields, own)
 	}
 	structs.Store(t, fields)
 	return fields
@@ -229,6 +235,9 @@ func decodeStruct(n Node, v reflect.Value, p *Problems) {
 			continue
 		}
 		decode(value, v.FieldByIndex(fields[i].index), p.Key(key.Name))
+		if choices := fields[i].values; choices != nil && value.kind == String && !slices.Contains(choices, value.text) {
+			p.Key(key.Name).Add(value.Pos(), Suggest(value.text, choices), "unknown value %q", value.text)
+		}
 	}
 	for _, f := range fields {
 		if f.required && n.Get(f.name).IsZero() {

@@ -171,6 +171,24 @@ func (n Node) NewMapping(fields []Field) Node {
 	return Node{src: n.src, off: n.off, kind: Mapping, sub: sub}
 }
 
+// NewKey returns a key at the place of n.
+func (n Node) NewKey(name string) Key { return Key{Name: name, src: n.src, off: n.off} }
+
+// NewSequence returns a list of the given entries at the place of n.
+func (n Node) NewSequence(items []Node) Node {
+	return Node{src: n.src, off: n.off, kind: Sequence, sub: &composite{items: items}}
+}
+
+// Number returns the number that the text of a string is, as JSON writes it, at the place of n.
+func (n Node) Number() (Node, bool) {
+	kind, text, why := resolve(n.text)
+	if why != "" || kind != Int && kind != Float {
+		return n, false
+	}
+	n.kind, n.text = kind, text
+	return n, true
+}
+
 // NewString returns a string without a place.
 func NewString(text string) Node { return Node{kind: String, text: text} }
 

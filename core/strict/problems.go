@@ -119,7 +119,7 @@ func (p *Problems) AddError(err error) {
 	if err == nil {
 		return
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only an outermost join is split
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // only an outermost join is split
 		for _, e := range joined.Unwrap() {
 			p.AddError(e)
 		}

@@ -164,6 +164,7 @@ type Recorder struct {
 	start  int64
 	events []Event
 	step   int
+	begun  int // events before the current step
 }
 
 // NewRecorder returns a recorder whose run begins now.
@@ -178,7 +179,7 @@ func (r *Recorder) Step(n int) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.step = n
+	r.step, r.begun = n, len(r.events)
 }
 
 // Add numbers the event, dates it and appends it.
@@ -208,15 +209,22 @@ func (r *Recorder) Exchanges() []Exchange {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []Exchange
-	for i := len(r.events) - 1; i >= 0 && r.events[i].Step == r.step; i-- {
-		if x := r.events[i].Exchange; x != nil {
-			out = append(out, *x)
+	for _, e := range r.events[r.begun:] {
+		if e.Exchange != nil {
+			out = append(out, *e.Exchange)
 		}
 	}
-	for i, j := 0, len(out)-1; i < j; i, j = i+1, j-1 {
-		out[i], out[j] = out[j], out[i]
-	}
 	return out
+}
+
+// Len is the number of events so far.
+func (r *Recorder) Len() int {
+	if r == nil {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.events)
 }
 
 // Events returns what was recorded. The recorder must not be used afterwards.

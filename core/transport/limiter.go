@@ -11,7 +11,8 @@ import (
 
 // Limits bound the traffic to one vendor. 0 is no bound.
 type Limits struct {
-	// Concurrency is how many requests may be under way at once, their replies' bodies included.
+	// Concurrency is how many requests may be under way at once, their replies' bodies included. When the vendor says that it is too much (429, 503, 529) it is halved, down to one, and with every reply that is none of these it grows again, slowly: additive increase, multiplicative
+	// decrease.
 	Concurrency int
 	// PerMinute is how many requests may begin in a minute; they are spread evenly.
 	PerMinute int
@@ -33,12 +34,17 @@ func Limiter(limits Limits, next http.RoundTripper) http.RoundTripper {
 
 type limiter struct {
 	next     http.RoundTripper
-	slots    chan struct{}
+	slots    chan struct{} // a full one is a request, or is held back
 	clock    clock.Clock
 	interval time.Duration
 
-	mu   sync.Mutex
-	free time.Time // when the next request may begin
+	mu     sync.Mutex
+	free   time.Time // when the next request may begin
+	began  int       // requests so far
+	cut    int       // requests that had begun when the concurrency was last halved
+	held   int       // slots held back
+	owed   int       // slots to hold back as soon as they are released
+	earned int       // good replies since the concurrency last changed
 }
 
 func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -52,11 +58,13 @@ func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
+	number := l.begin()
 	resp, err := l.next.RoundTrip(req)
 	if err != nil {
 		l.release()
 		return nil, err
 	}
+	l.adapt(number, resp.StatusCode)
 	resp.Body = &body{ReadCloser: resp.Body, done: func(error) { l.release() }}
 	return resp, nil
 }
@@ -74,10 +82,65 @@ func (l *limiter) acquire(ctx context.Context) error {
 }
 
 func (l *limiter) release() {
-	if l.slots != nil {
+	if l.slots == nil {
+		return
+	}
+	l.mu.Lock()
+	keep := l.owed > 0
+	if keep {
+		l.owed--
+		l.held++
+	}
+	l.mu.Unlock()
+	if !keep {
 		<-l.slots
 	}
 }
+
+// begin numbers a request.
+func (l *limiter) begin() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began++
+	return l.began
+}
+
+// adapt changes the concurrency by what the vendor answered. Of the requests that were under way when it was halved, none halves it again.
+func (l *limiter) adapt(number, status int) {
+	if l.slots == nil {
+		return
+	}
+	l.mu.Lock()
+	allowed := cap(l.slots) - l.held - l.owed
+	grow := false
+	switch {
+	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloaded:
+		if number > l.cut {
+			l.owed += allowed - max(allowed/2, 1)
+			l.cut, l.earned = l.began, 0
+		}
+	case l.held+l.owed > 0:
+		if l.earned++; l.earned >= patience*allowed {
+			l.earned = 0
+			if l.owed > 0 {
+				l.owed--
+			} else {
+				l.held--
+				grow = true
+			}
+		}
+	}
+	l.mu.Unlock()
+	if grow {
+		<-l.slots
+	}
+}
+
+// patience is how many good replies each of the allowed requests must have had before there may be one more. A larger one finds less of what the vendor takes, a smaller one is refused more often.
+const patience = 4
+
+// statusOverloaded is what some vendors answer instead of 503.
+const statusOverloaded = 529
 
 // pace waits for the request's turn. A turn whose request is given up while it waits is lost.
 func (l *limiter) pace(ctx context.Context) error {

@@ -39,7 +39,7 @@ func parseBase(s string) (*url.URL, error) {
 
 // urlCause is the reason without the URL, which may hold a password.
 func urlCause(err error) error {
-	if e, ok := err.(*url.Error); ok { //nolint:errorlint // url.Parse returns it unwrapped
+	if e, ok := err.(*url.Error); ok { // url.Parse returns it unwrapped
 		return e.Err
 	}
 	return err

@@ -515,3 +515,57 @@ var _ = Describe("Net", func() {
 		Expect(rt.MaxIdleConnsPerHost).To(BeNumerically(">=", 16))
 	})
 })
+
+func TestLimiterAdaptsToTheVendor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var mu sync.Mutex
+		capacity, running, refused, served := 4, 0, 0, 0
+		most := 0
+		vendor := roundTrip(func(*http.Request) (*http.Response, error) {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			status := 200
+			if running > capacity {
+				status = 429
+				refused++
+			} else {
+				served++
+			}
+			mu.Unlock()
+			time.Sleep(time.Second)
+			return &http.Response{StatusCode: status, Body: io.NopCloser(&leaving{func() { mu.Lock(); running--; mu.Unlock() }})}, nil
+		})
+		rt := transport.Limiter(transport.Limits{Concurrency: 16}, vendor)
+		work := func(n int) {
+			var group sync.WaitGroup
+			for range 16 {
+				group.Go(func() {
+					for range n {
+						resp, err := rt.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://a.example/", nil))
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						_, _ = io.Copy(io.Discard, resp.Body)
+						_ = resp.Body.Close()
+					}
+				})
+			}
+			group.Wait()
+		}
+		work(5)
+		g.Expect(most).To(Equal(16), "it begins with what it was given")
+		refused, served, most = 0, 0, 0
+		work(50)
+		g.Expect(refused).To(BeNumerically("<", served/5), "it keeps near what the vendor takes")
+		g.Expect(most).To(BeNumerically("<=", 6))
+		capacity, most = 16, 0
+		work(50)
+		g.Expect(most).To(BeNumerically(">", 6), "it grows again")
+		capacity, refused, served = 0, 0, 0
+		work(1)
+		g.Expect(refused).To(Equal(16), "it never stops asking")
+	})
+}

@@ -70,6 +70,9 @@ type Extra struct {
 	Occurrence int    // how many equal calls came before, plus 1
 }
 
+// SetupFile is the name of the cassette of a dataset that holds what a run fetches once for all its items. It belongs to the dataset itself, is never an orphan, and its header names no item. No item's file has this name, as those begin with a letter or a digit.
+const SetupFile = "_setup.yaml"
+
 // Method is the method of an interaction that is the call of a tool. Its URL is that of [ToolURL], the body of the request holds the arguments of the model and the body of the response the output.
 const Method = "TOOL"
 

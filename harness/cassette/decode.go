@@ -78,6 +78,12 @@ func Decode(data []byte, display string) (*File, error) {
 	return f, nil
 }
 
+// ElsewhereError says that a file is a cassette that cannot be read here and now, but elsewhere: where Git LFS has fetched it, or by a later release. Nothing may replace it.
+type ElsewhereError struct{ text string }
+
+// Error says what the file is.
+func (e *ElsewhereError) Error() string { return e.text }
+
 const lfs = "version https://git-lfs.github.com/spec/"
 
 // sniff finds what is no YAML at all.
@@ -91,7 +97,7 @@ func sniff(data []byte, display string) error {
 	case len(data) > maxSize:
 		return failure.At(at(0, 0), failure.Cassette, "%d MiB are more than a cassette may have (%d)", len(data)>>20, maxSize>>20)
 	case strings.HasPrefix(string(data[:min(len(data), len(lfs))]), lfs):
-		return failure.WithHint(failure.At(at(0, 0), failure.Cassette, "this is a Git LFS pointer, not the cassette itself"), "git lfs pull")
+		return failure.WithHint(failure.At(at(0, 0), failure.Cassette, "%w", &ElsewhereError{"this is a Git LFS pointer, not the cassette itself"}), "git lfs pull")
 	case !utf8.Valid(data):
 		line, column := 1, 1
 		for len(data) > 0 {
@@ -121,7 +127,7 @@ func check(f *File, entries int, display string) error {
 		found, max int
 	}{{"format", h.Format, Format}, {"canonical form", h.Canon, Canon}} {
 		if version.found > version.max {
-			return failure.WithHint(failure.At(pos, failure.Cassette, "version %d of the %s; this release reads up to %d", version.found, version.what, version.max), "update echoeval")
+			return failure.WithHint(failure.At(pos, failure.Cassette, "%w", &ElsewhereError{fmt.Sprintf("version %d of the %s; this release reads up to %d", version.found, version.what, version.max)}), "update echoeval")
 		}
 		if version.found < 1 {
 			return failure.At(pos, failure.Cassette, "version %d of the %s; versions count from 1", version.found, version.what)

@@ -35,10 +35,26 @@ type shape struct {
 	paths []string // ends of the URL's path; a * stands for one segment
 	// urlModel says that the path names the model, so that another path is another model.
 	urlModel bool
-	// fields gives the class of a path in the body: the longest pattern that begins the path counts, of equally long ones the first. A [] in it stands for any index, .* for any member, and [role=NAME] for an element whose member role is NAME. What no pattern covers is a parameter.
+	// fields gives the class of a path in the body: the longest pattern that begins the path counts, of equally long ones the first. A [] in it stands for any index, [0] for one, and [role=NAME] for an element whose member role is NAME. What no pattern covers is a parameter.
 	fields []fieldClass
 	// messages is the list that grows from request to request.
 	messages string
+	// texts tells which strings the rules of replay.normalize look at: patterns as in fields, that must match a whole path. A text of no part of its own is one of any alone.
+	texts []textPart
+	// reply tells where a response has what it says.
+	reply replyPaths
+}
+
+type textPart struct {
+	pattern string
+	part    Part
+}
+
+// replyPaths are patterns of paths in a whole response, and in the events of a stream; "" where a vendor has none.
+type replyPaths struct {
+	text, call                       string // of a whole response: the answer, and the names of the tools that it calls
+	pieces, callPiece                string // the same in the events of a stream
+	input, output, cached, reasoning string // tokens, in a response or an event
 }
 
 type fieldClass struct {
@@ -82,6 +98,29 @@ var shapes = []shape{
 			{"service_tier", ClassTransport},
 			{"store", ClassTransport},
 			{"metadata", ClassTransport},
+		},
+		texts: []textPart{
+			{"messages[role=system].content", PartSystem},
+			{"messages[role=system].content[].text", PartSystem},
+			{"messages[role=developer].content", PartSystem},
+			{"messages[role=developer].content[].text", PartSystem},
+			{"messages[role=user].content", PartUser},
+			{"messages[role=user].content[].text", PartUser},
+			{"messages[role=tool].content", PartTool},
+			{"messages[role=tool].content[].text", PartTool},
+			{"messages[role=function].content", PartTool},
+			{"messages[role=assistant].content", PartAny},
+			{"messages[role=assistant].content[].text", PartAny},
+			{"messages[role=assistant].tool_calls[].function.arguments", PartAny},
+			{"messages[role=assistant].function_call.arguments", PartAny},
+			{"tools[].function.description", PartAny},
+			{"functions[].description", PartAny},
+		},
+		reply: replyPaths{
+			text: "choices[0].message.content", call: "choices[0].message.tool_calls[].function.name",
+			pieces: "choices[0].delta.content", callPiece: "choices[0].delta.tool_calls[].function.name",
+			input: "usage.prompt_tokens", output: "usage.completion_tokens",
+			cached: "usage.prompt_tokens_details.cached_tokens", reasoning: "usage.completion_tokens_details.reasoning_tokens",
 		},
 	},
 }
@@ -131,6 +170,21 @@ func (s *shape) class(path, role string) Class {
 	return class
 }
 
+// text gives the part of a string that the rules of replay.normalize look at.
+func (s *shape) text(path, role string) (Part, bool) {
+	for _, t := range s.texts {
+		if fits(t.pattern, path, role) {
+			return t.part, true
+		}
+	}
+	return "", false
+}
+
+// fits reports that a pattern matches the whole path.
+func fits(pattern, path, role string) bool {
+	return strings.Count(pattern, ".") == strings.Count(path, ".") && strings.Count(pattern, "[") == strings.Count(path, "[") && matches(pattern, path, role) >= 0
+}
+
 // matches returns how much of a pattern there is, or -1 where it does not begin the path.
 func matches(pattern, path, role string) int {
 	weight := 0
@@ -138,8 +192,8 @@ func matches(pattern, path, role string) int {
 		switch {
 		case strings.HasPrefix(pattern, "["):
 			inside, rest, _ := strings.Cut(pattern[1:], "]")
-			_, after, found := strings.Cut(path, "]")
-			if !found || path[0] != '[' || inside != "" && inside != "role="+role {
+			place, after, found := strings.Cut(path, "]")
+			if !found || !strings.HasPrefix(place, "[") || inside != "" && inside != "role="+role && inside != place[1:] {
 				return -1
 			}
 			weight += 1 + len(inside)

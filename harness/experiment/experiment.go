@@ -17,6 +17,7 @@ import (
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/program"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 )
@@ -46,8 +47,10 @@ type Workspace = func(guard.Access) (*guard.Workspace, error)
 type Options struct {
 	Dataset *dataset.Dataset
 	Columns []Column
-	Tools   Tools
-	Mode    replay.Mode
+	// Users are the providers that play users, by id, made like columns.
+	Users map[string]*Column
+	Tools Tools
+	Mode  replay.Mode
 	// OnlyStale records, in mode record, only what a replay finds missing or stale; what is fresh stays and is judged from its cassette.
 	OnlyStale bool
 	// Repeat and Timeout override the items' own where they are set.
@@ -74,8 +77,12 @@ type Options struct {
 	// Secrets are the values that must never be written.
 	Secrets []secret.Value
 	Clock   clock.Clock
+	// Programs runs the programs of command checks and of tools that an agent file describes; its workers end with the run. Nil where none may run.
+	Programs *program.Pool
 	// RecordCommand gives the command that records one item anew.
 	RecordCommand func(item, provider string) string
+	// Look is called for every line of the results, in their order, when they are put in order; nil for none.
+	Look func(*eval.Result)
 	// Progress is called after each item, from one goroutine at a time; nil for none.
 	Progress func(Progress)
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/ident"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
-	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/harness/cassette"
@@ -81,6 +81,8 @@ type itemRun struct {
 	rules   *cassette.Rules
 	space   *space
 	hidden  conversation.Hidden
+	// overhead is what the simulated user cost.
+	overhead money.USD
 	// cassette is what the line says of the recording; nil in live mode.
 	cassette *eval.CassetteInfo
 }
@@ -207,25 +209,19 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
-	input, err := conversation.New(r.hidden).Append(conversation.User(r.ids().ID(0, "input", 1), r.item.Input...))
+	start, err := conversation.New(r.hidden).Append(r.before()...)
 	if err != nil {
 		return Outcome{Err: err, Response: llm.Response{Stop: llm.RunError, TTFTMS: -1}}
-	}
-	var tools []tool.Tool
-	for _, t := range r.opts.Tools(r.space.get) {
-		if slices.Contains(r.column.Agent.Tools, t.Spec().Name) {
-			tools = append(tools, r.session.Tool(t))
-		}
 	}
 	started := r.session.Clock().Now()
 	var target Target = AgentTarget{
 		Config:    r.column.Agent,
 		ModelName: r.column.Provider.Model,
-		Model:     func(rt http.RoundTripper) (llm.Model, error) { return r.model(rt) },
+		Model:     r.model,
 	}
 	out := target.Run(limited, Case{
-		Input: input, Clock: r.session.Clock(), IDs: r.ids(), Tools: tools, Settings: r.column.Settings,
-		Transport: transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(r.column.Live)),
+		Start: start, Next: r.talk(), Clock: r.session.Clock(), IDs: r.ids(), Tools: r.itemTools(), Settings: r.column.Settings,
+		Transport: r.transport(r.column),
 	})
 	if cause := context.Cause(limited); out.Err != nil && cause != nil {
 		out.Err = cause
@@ -236,13 +232,22 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	return out
 }
 
+// transport is what a model of a column talks through: retries over the recorder or replayer.
+func (r *itemRun) transport(c *Column) http.RoundTripper {
+	return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(c.Live))
+}
+
 // model builds the item's model; where money is spent, within the budget.
 func (r *itemRun) model(rt http.RoundTripper) (llm.Model, error) {
-	model, err := r.column.Model(r.item, rt, r.session.Clock())
+	return r.modelOf(r.column, rt)
+}
+
+func (r *itemRun) modelOf(c *Column, rt http.RoundTripper) (llm.Model, error) {
+	model, err := c.Model(r.item, rt, r.session.Clock())
 	if err != nil || r.opts.Budget == nil || r.mode == replay.Replay {
 		return model, err
 	}
-	return budgeted{Model: model, budget: r.opts.Budget, cost: r.column.Cost}, nil
+	return budgeted{Model: model, budget: r.opts.Budget, cost: c.Cost}, nil
 }
 
 func (r *itemRun) ids() ident.Source {
@@ -288,7 +293,7 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	response := out.Response
 	line.Cassette = r.cassette
 	line.Stop = &response.Stop
-	line.Turns, line.Steps, line.ToolCalls, line.Retries = 1, response.Steps, response.ToolCalls, response.Retries
+	line.Turns, line.Steps, line.ToolCalls, line.Retries = len(out.Turns), response.Steps, response.ToolCalls, response.Retries
 	line.Usage = eval.Usage{InputTokens: response.Usage.InputTokens, CachedInputTokens: response.Usage.CacheReadTokens, OutputTokens: response.Usage.OutputTokens, ReasoningTokens: response.Usage.ReasoningTokens}
 	if out.Err == nil || response.Steps > 0 {
 		line.LatencyMS = &response.LatencyMS
@@ -299,10 +304,14 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	if cost, ok := r.column.Cost(response); ok {
 		line.CostUSD = &cost
 	}
+	line.OverheadUSD = r.overhead
 	var problems strict.Problems
 	invariants := invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems)
 	invariants.Secrets = r.detector
 	line.Invariants = invariants.Evaluate(out.Trace)
+	if broken := overLimits(r.item, &line); broken != nil {
+		line.Invariants.Violations = append(line.Invariants.Violations, *broken)
+	}
 	for i, v := range line.Invariants.Violations {
 		if v.At == "" {
 			line.Invariants.Violations[i].At = r.item.Pos.String()
@@ -314,6 +323,10 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 		output, cut := cutText(r.redact(response.Text))
 		line.Output, line.OutputCut = &output, cut
 		verdict = r.score(ctx, &line, out)
+		unjudged := func(c eval.CheckResult) bool { return c.Status == eval.CheckUnjudged }
+		if cause := context.Cause(ctx); cause != nil && slices.ContainsFunc(line.Checks, unjudged) {
+			out.Err = cause // the check was cut off: a resumed run judges the item
+		}
 	}
 	decide(&line, out, stale, verdict)
 	r.redactLine(&line)
@@ -328,10 +341,21 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome) eval.Status {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
 	var problems strict.Problems
-	checks := score.Compile(checkSpecs(r.item), score.Env{Tools: r.column.Agent.Tools}, &problems)
-	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens}
-	for _, check := range checks {
+	env := score.Env{Tools: r.column.Agent.Tools, Programs: r.programs(), Redact: r.redact}
+	item := score.Item{ID: r.item.ID, Provider: r.column.Provider.ID, Repeat: r.repeat, Group: r.item.Group, Tags: r.item.Tags, Vars: r.item.Vars, Metadata: r.item.Metadata}
+	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Item: item, Expected: r.item.Expected}
+	for _, check := range score.Compile(checkSpecs(r.item), env, &problems) {
 		line.Checks = append(line.Checks, check.Run(ctx, c))
+	}
+	for i, turn := range out.Turns {
+		if i >= len(r.item.Turns) {
+			break
+		}
+		number := i + 1
+		c := score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}, Item: item, Expected: r.item.Expected}
+		for _, check := range score.Compile(specsOf(r.item.Turns[i].Checks), env, &problems) {
+			line.Checks = append(line.Checks, check.Run(ctx, c))
+		}
 	}
 	total, verdict := score.Total(line.Checks, r.item.Threshold)
 	line.Score = total

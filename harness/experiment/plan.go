@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/echoeval/echoeval/core/agent"
 	"github.com/echoeval/echoeval/core/conversation"
@@ -33,8 +34,11 @@ type Experiment struct {
 	head   results.Head
 	items  int // selected
 	owners owners
-	drawn  uint64 // the highest lot of the sample
-	spaces workspaces
+	drawn  uint64                // the highest lot of the sample
+	bounds map[int]dataset.Bound // by index, of the items that set pass_if
+	// quarantined are the items whose verdict does not count, or did not until lately.
+	quarantined []results.Quarantine
+	spaces      workspaces
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
@@ -58,6 +62,7 @@ func New(opts Options) (*Experiment, error) {
 	used := map[string]bool{} // workspaces
 	count := func(item *dataset.Item) {
 		e.items++
+		e.special(item)
 		used[item.Workspace] = true
 		lines += e.repeats(item) * len(opts.Columns)
 	}
@@ -154,6 +159,9 @@ func (e *Experiment) checkAgent(c *Column, p *strict.Problems) {
 		names []string
 	}{{"tools", c.Agent.Tools}, {"base_tool_names", deref(c.Agent.BaseToolNames)}} {
 		known := e.names()
+		for _, own := range c.Agent.CommandTools {
+			known = append(known, own.Name)
+		}
 		if list.key == "base_tool_names" {
 			known = c.Agent.Tools
 		}
@@ -199,12 +207,27 @@ func (e *Experiment) visible(c *Column) []tool.Spec {
 			out = append(out, s)
 		}
 	}
+	for _, own := range c.Agent.CommandTools {
+		if slices.Contains(names, own.Name) {
+			out = append(out, commandSpec(own))
+		}
+	}
 	return out
 }
 
-func checkSpecs(item *dataset.Item) []score.Spec {
-	specs := make([]score.Spec, len(item.Checks))
-	for i, c := range item.Checks {
+// programs are what command checks ask, nil where the run has none.
+func (e *Experiment) programs() score.Programs {
+	if e.opts.Programs == nil {
+		return nil
+	}
+	return e.opts.Programs
+}
+
+func checkSpecs(item *dataset.Item) []score.Spec { return specsOf(item.Checks) }
+
+func specsOf(checks []dataset.Check) []score.Spec {
+	specs := make([]score.Spec, len(checks))
+	for i, c := range checks {
 		specs[i] = score.Spec{Kind: c.Kind, Args: c.Args, Name: c.Name, Not: c.Not, Weight: c.Weight, Threshold: c.Threshold, Required: c.Required, Pos: c.Pos}
 	}
 	return specs
@@ -228,10 +251,14 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 			continue
 		}
 		seen = append(seen, tools)
-		score.Compile(checkSpecs(item), score.Env{Tools: tools}, p)
+		score.Compile(checkSpecs(item), score.Env{Tools: tools, Programs: e.programs()}, p)
+		for _, turn := range item.Turns {
+			score.Compile(specsOf(turn.Checks), score.Env{Tools: tools, Programs: e.programs()}, p)
+		}
 	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)
 	e.checkNeeds(item, p)
+	e.checkWorld(item, p)
 	if names := hiddenNames(e.specs, item); len(names) > 0 {
 		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
 	}
@@ -241,6 +268,56 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 			p.Add(item.Pos, "add script: [{text: ...}]", "provider %s answers by script, and the item has none", c.Provider.ID)
 		}
 	}
+}
+
+// checkWorld looks at what answers an item's tools and who speaks to its agent.
+func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
+	known := map[string]bool{}
+	for i := range e.opts.Columns {
+		c := &e.opts.Columns[i]
+		if !runsOn(item, c) {
+			continue
+		}
+		for _, name := range c.Agent.Tools {
+			known[name] = true
+		}
+		for _, own := range c.Agent.CommandTools {
+			_, mock := item.ToolMocks[own.Name]
+			switch {
+			case len(own.Command) == 0 && !mock:
+				p.Add(item.Pos, "tool_mocks: {"+own.Name+": ...}", "tool %s of agent %s has no command, and the item does not mock it", own.Name, c.Agent.Name)
+			case len(own.Command) > 0 && !mock && e.opts.Programs == nil && e.opts.Mode != replay.Replay:
+				p.Add(own.Pos, "mock it: tool_mocks", "tool %s is a program, and this run may start none", own.Name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(item.ToolMocks)) {
+		mock := item.ToolMocks[name]
+		if !known[name] {
+			p.Add(mock.Pos, strict.Suggest(name, slices.Sorted(maps.Keys(known))), "tool_mocks: the agent has no tool %q", name)
+		}
+		for _, c := range mock.Cases {
+			score.CompileArguments(c.Args, p)
+		}
+	}
+	if item.User != nil {
+		if _, err := e.user(item); err != nil {
+			p.AddError(err)
+		}
+	}
+}
+
+// user is the provider that plays an item's user.
+func (e *Experiment) user(item *dataset.Item) (*Column, error) {
+	provider, err := e.opts.Dataset.Role(dataset.RoleUser, item.User.Provider)
+	if err != nil {
+		return nil, failure.At(item.User.Pos, failure.Input, "%w", err)
+	}
+	column := e.opts.Users[provider.ID]
+	if column == nil {
+		return nil, failure.At(item.User.Pos, failure.Input, "provider %s cannot play a user in this run", provider.ID)
+	}
+	return column, nil
 }
 
 // checkNeeds refuses invariants that the item names and that can never apply to it.
@@ -313,12 +390,39 @@ func (e *Experiment) chosen() iter.Seq2[*dataset.Item, error] {
 	}
 }
 
+// special notes what the summary needs to know of single items.
+func (e *Experiment) special(item *dataset.Item) {
+	if item.PassIf != nil {
+		if e.bounds == nil {
+			e.bounds = map[int]dataset.Bound{}
+		}
+		e.bounds[item.Index] = *item.PassIf
+	}
+	if q := item.Quarantine; q != nil {
+		e.quarantined = append(e.quarantined, results.Quarantine{Item: item.ID, Owner: q.Owner, Until: q.Until.Format(time.DateOnly), Reason: q.Reason, Over: q.Over(e.opts.Clock.Now())})
+	}
+}
+
+// passIf gives the bound that an item sets on the share of its repeats; nil where no item sets one.
+func (e *Experiment) passIf() func(int) func(float64) bool {
+	if len(e.bounds) == 0 {
+		return nil
+	}
+	return func(index int) func(float64) bool {
+		if bound, ok := e.bounds[index]; ok {
+			return bound.Holds
+		}
+		return nil
+	}
+}
+
 // line is a result line as far as it is known without running the item.
 func (e *Experiment) line(item *dataset.Item, c *Column, repeat int) eval.Result {
 	line := eval.Result{V: eval.Version, Item: item.ID, Index: item.Index, Provider: c.Provider.ID, Repeat: repeat, Tags: item.Tags, ItemHash: item.ItemHash, ChecksHash: item.ChecksHash}
 	if item.Group != "" {
 		line.Group = &item.Group
 	}
+	line.Quarantined = item.Quarantine != nil && !item.Quarantine.Over(e.opts.Clock.Now())
 	return line
 }
 

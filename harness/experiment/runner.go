@@ -62,13 +62,16 @@ func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, no
 		head.Traces = results.KeepAll
 	}
 	return results.Fold(dir, results.Plan{
-		Head:     head,
-		Each:     e.each(),
-		NotRun:   notRun,
-		Dropped:  dropped,
-		Orphaned: orphans,
-		Warnings: w.list(),
-		Judge:    judge,
+		Head:        head,
+		Each:        e.each(),
+		NotRun:      notRun,
+		PassIf:      e.passIf(),
+		Dropped:     dropped,
+		Quarantined: e.quarantined,
+		Orphaned:    orphans,
+		Warnings:    w.list(),
+		Look:        e.opts.Look,
+		Judge:       judge,
 	})
 }
 
@@ -185,10 +188,18 @@ func newRunner(e *Experiment, journal *results.Journal, finished *results.Finish
 	return r
 }
 
-func (r *runner) close() error { return r.spaces.close() }
+func (r *runner) close() error {
+	if r.opts.Programs != nil {
+		r.opts.Programs.Close()
+	}
+	return r.spaces.close()
+}
 
 // dropped names the invariants that an item dropped.
 func (r *runner) dropped(index int) []string { return r.drops[index] }
+
+// DefaultConcurrency is how many items run at the same time where models are asked and nothing else is said.
+const DefaultConcurrency = 8
 
 func (r *runner) concurrency() int {
 	switch {
@@ -197,7 +208,7 @@ func (r *runner) concurrency() int {
 	case r.opts.Mode == replay.Replay:
 		return 2 * runtime.GOMAXPROCS(0)
 	}
-	return 8
+	return DefaultConcurrency
 }
 
 // run feeds the jobs to the workers in the order repeat, item, column, so that a cut leaves whole pairs.

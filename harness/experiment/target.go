@@ -22,7 +22,10 @@ type Target interface {
 
 // Case is one item, as a target sees it.
 type Case struct {
-	Input     conversation.Context
+	// Start is the conversation before the first turn, with the hidden parameters.
+	Start conversation.Context
+	// Next gives what the user says in a turn, from 1: a message to add, or none where the conversation as it stands ends with the user's. more is false when there is no such turn. answer is what the agent said last.
+	Next      func(ctx context.Context, turn int, answer string) (say []conversation.Message, more bool, err error)
 	Clock     clock.Clock
 	IDs       ident.Source
 	Transport http.RoundTripper
@@ -33,9 +36,18 @@ type Case struct {
 
 // Outcome is what a target did. Err is set where the run ended in an error.
 type Outcome struct {
-	Trace    trace.Trace
+	Trace trace.Trace
+	// Response sums up all turns; its text and its way of stopping are those of the last.
 	Response llm.Response
-	Err      error
+	// Turns are the answers turn by turn, with the number of events before and after each.
+	Turns []TurnOutcome
+	Err   error
+}
+
+// TurnOutcome is what came of one turn.
+type TurnOutcome struct {
+	Text     string
+	From, To int // events [From:To] of the trace
 }
 
 // AgentTarget runs the built-in agent.
@@ -51,9 +63,6 @@ type AgentTarget struct {
 func (t AgentTarget) Run(ctx context.Context, c Case) Outcome {
 	recorder := trace.NewRecorder(c.Clock)
 	out := Outcome{Response: llm.Response{Stop: llm.RunError, TTFTMS: -1}}
-	end := &trace.End{Stop: llm.RunError}
-	final := c.Input
-
 	model, err := t.Model(c.Transport)
 	var a *agent.Generic
 	if err == nil {
@@ -63,35 +72,76 @@ func (t AgentTarget) Run(ctx context.Context, c Case) Outcome {
 			recorder.Warn(w.Code, w.Text)
 		}
 	}
-	if err != nil {
-		out.Err = err
-	} else {
-		opts := agent.RunOptions{MessageID: c.IDs.ID(0, "message", 1), Clock: c.Clock, Recorder: recorder, Settings: c.Settings, Blocking: c.Blocking}
-		for e := range a.RunStream(ctx, c.Input, opts) {
-			if end.Terminals > 0 {
-				end.After++
-			}
-			if e.Type != llm.StreamDone && e.Type != llm.StreamError {
-				continue
-			}
-			end.Terminals++
-			if end.Terminals == 1 {
-				out.Err, final = e.Err, e.Context
-				if e.Response != nil {
-					out.Response = *e.Response
-				}
-			}
+	conv := c.Start
+	for turn := 1; err == nil; turn++ {
+		var say []conversation.Message
+		var more bool
+		say, more, err = c.Next(ctx, turn, out.Response.Text)
+		if err == nil && more {
+			conv, err = conv.Append(say...)
 		}
-		if end.Terminals == 0 {
-			out.Err = fmt.Errorf("the agent's stream ended without a done or error event")
+		if err != nil || !more {
+			break
+		}
+		from := recorder.Len()
+		conv, err = out.turn(ctx, a, c, conv, recorder, turn)
+		out.Turns = append(out.Turns, TurnOutcome{Text: out.Response.Text, From: from, To: recorder.Len()})
+		if out.Response.Stop == llm.RunPaused || out.Response.Stop == llm.RunMaxIterations {
+			break // calls are open, or results unread: nothing can be said next
 		}
 	}
-	end.Stop, end.Usage, end.Steps = out.Response.Stop, out.Response.Usage, out.Response.Steps
-	end.Input, end.Context = trace.Digests(c.Input), trace.Digests(final)
-	if out.Err != nil {
-		end.Error = out.Err.Error()
+	out.Err = err
+	out.Trace = trace.Trace{Events: recorder.Events(), Hidden: c.Start.ToolContext()}
+	return out
+}
+
+// turn lets the agent answer once, adds what it did to the outcome and returns the conversation as it then stands.
+func (out *Outcome) turn(ctx context.Context, a *agent.Generic, c Case, input conversation.Context, recorder *trace.Recorder, turn int) (conversation.Context, error) {
+	end := &trace.End{Stop: llm.RunError}
+	final := input
+	var response llm.Response
+	var err error
+	opts := agent.RunOptions{MessageID: c.IDs.ID(turn-1, "message", 1), Clock: c.Clock, Recorder: recorder, Settings: c.Settings, Blocking: c.Blocking, CallsBefore: out.Response.Calls}
+	for e := range a.RunStream(ctx, input, opts) {
+		if end.Terminals > 0 {
+			end.After++
+		}
+		if e.Type != llm.StreamDone && e.Type != llm.StreamError {
+			continue
+		}
+		end.Terminals++
+		if end.Terminals == 1 {
+			err, final = e.Err, e.Context
+			if e.Response != nil {
+				response = *e.Response
+			}
+		}
+	}
+	if end.Terminals == 0 {
+		err = fmt.Errorf("the agent's stream ended without a done or error event")
+	}
+	end.Stop, end.Usage, end.Steps = response.Stop, response.Usage, response.Steps
+	end.Input, end.Context = trace.Digests(input), trace.Digests(final)
+	if err != nil {
+		end.Error = err.Error()
 	}
 	recorder.Add(trace.Event{Kind: trace.KindEnd, End: end})
-	out.Trace = trace.Trace{Events: recorder.Events(), Hidden: c.Input.ToolContext()}
-	return out
+	out.add(response)
+	return final, err
+}
+
+// add joins the response of a further turn to those before.
+func (out *Outcome) add(next llm.Response) {
+	sum := &out.Response
+	if sum.TTFTMS < 0 && next.TTFTMS >= 0 {
+		sum.TTFTMS = sum.LatencyMS + next.TTFTMS
+	}
+	sum.Text, sum.Stop, sum.PendingToolResults = next.Text, next.Stop, next.PendingToolResults
+	sum.Verbose = append(sum.Verbose, next.Verbose...)
+	sum.Usage = sum.Usage.Add(next.Usage)
+	sum.Steps += next.Steps
+	sum.ToolCalls += next.ToolCalls
+	sum.Calls += next.Calls
+	sum.Retries += next.Retries
+	sum.LatencyMS += next.LatencyMS
 }

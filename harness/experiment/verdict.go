@@ -3,13 +3,16 @@ package experiment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/core/trace"
+	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/replay"
 )
 
@@ -45,6 +48,8 @@ func decide(line *eval.Result, out Outcome, stale error, checks eval.Status) {
 		set(eval.Fail, eval.CauseIterations)
 	case checks == eval.Fail:
 		set(eval.Fail, eval.CauseCheck)
+	case slices.ContainsFunc(line.Invariants.Violations, func(v eval.Violation) bool { return v.Name == budgetInvariant }):
+		set(eval.Fail, eval.CauseLimit)
 	case slices.ContainsFunc(line.Invariants.Violations, func(v eval.Violation) bool { return v.Severity == eval.SeverityError }):
 		set(eval.Fail, eval.CauseInvariant)
 	case checks == eval.Unjudged:
@@ -52,6 +57,33 @@ func decide(line *eval.Result, out Outcome, stale error, checks eval.Status) {
 	default:
 		set(eval.Pass, "")
 	}
+}
+
+// budgetInvariant is the invariant of an item's limits.
+const budgetInvariant = "budget"
+
+// overLimits looks at the limits of an item: cost, tokens, executed calls and model steps of all its turns.
+func overLimits(item *dataset.Item, line *eval.Result) *eval.Violation {
+	l := item.Limits
+	if l == nil {
+		return nil
+	}
+	var over []string
+	count := func(name string, got int, most *int) {
+		if most != nil && got > *most {
+			over = append(over, fmt.Sprintf("%s %d, limit %d", name, got, *most))
+		}
+	}
+	if l.CostUSD != nil && line.CostUSD != nil && *line.CostUSD > *l.CostUSD {
+		over = append(over, fmt.Sprintf("cost_usd %s, limit %s", *line.CostUSD, *l.CostUSD))
+	}
+	count("tokens", line.Usage.InputTokens+line.Usage.OutputTokens, l.Tokens)
+	count("tool_calls", line.ToolCalls, l.ToolCalls)
+	count("steps", line.Steps, l.Steps)
+	if len(over) == 0 {
+		return nil
+	}
+	return &eval.Violation{Name: budgetInvariant, Severity: eval.SeverityError, Events: []int{}, Evidence: strings.Join(over, "; ")}
 }
 
 // waiting says whether the run was cut off while it waited for a model or for a tool outside the workspace.

@@ -14,6 +14,8 @@ import (
 type Input struct {
 	// IgnoreChecks keeps gates from making code 1; it is --fail-on without checks. They are evaluated and shown all the same.
 	IgnoreChecks bool
+	// IgnoreRegression keeps new violations from making code 1; it is --fail-on without regression.
+	IgnoreRegression bool
 	// Interrupted says that the run was stopped from outside.
 	Interrupted bool
 	// Resume is the command that goes on with the run, "" for the usual one.
@@ -52,6 +54,7 @@ func Decide(s *results.Summary, t results.Tally, in Input) results.Verdict {
 	reasons = append(reasons, harness(s, t)...)
 	reasons = append(reasons, cassettes(s, t, in)...)
 	reasons = append(reasons, bounds(s, t, in)...)
+	reasons = append(reasons, regressions(s, in)...)
 	reasons = provenOnly(s, reasons)
 	v := results.Verdict{}
 	for _, code := range order {
@@ -145,7 +148,7 @@ func failed(list []error) []results.Reason {
 		if err == nil {
 			continue
 		}
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each part of a join is a reason of its own
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { // each part of a join is a reason of its own
 			out = append(out, failed(joined.Unwrap())...)
 			continue
 		}
@@ -248,6 +251,20 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 	return out
 }
 
+// regressions makes the reason of what is worse than the baseline without doubt. Whether items that fail now and did not are more than chance is for statistics to say.
+func regressions(s *results.Summary, in Input) []results.Reason {
+	if s.Regression == nil || in.IgnoreRegression {
+		return nil
+	}
+	items := s.Regression.Items.NewViolations.Count
+	if items == 0 {
+		return nil
+	}
+	r := reason(failure.Gate, results.KindRegression, fmt.Sprintf("%s with an invariant violated that was kept in the baseline", count(items, "item")))
+	r.Items = &items
+	return []results.Reason{hinted(r, results.Command("echoeval", "show", s.Dataset.Name))}
+}
+
 // why names the commonest cause of lines that could not be judged.
 func why(t results.Tally) string {
 	var most *results.Cause
@@ -318,6 +335,9 @@ func sentence(s *results.Summary, r results.Reason) string {
 
 func passed(s *results.Summary) string {
 	text := fmt.Sprintf("passed: %d of %s passed", s.Counts.Pass, count(s.Counts.Total(), "result"))
+	if s.Regression != nil && s.Regression.Items.Worse.Count > 0 {
+		text += fmt.Sprintf(", %s worse than in the baseline", count(s.Regression.Items.Worse.Count, "item"))
+	}
 	for _, g := range s.Gates {
 		if g.Status == results.GateFailed || g.Status == results.GateNoData {
 			return text + ", gates that failed do not count"

@@ -78,7 +78,7 @@ func (b *served) finish(err error) {
 
 // cut drops the error that is a regular end.
 func cut(err error) error {
-	if err == io.EOF { //nolint:errorlint // readers return it bare
+	if err == io.EOF { // readers return it bare
 		return nil
 	}
 	return err
@@ -145,7 +145,7 @@ func (b *recorded) Read(p []byte) (int, error) {
 		b.keep(p[:n])
 	}
 	if err != nil {
-		b.finish(err, err == io.EOF) //nolint:errorlint // readers return it bare
+		b.finish(err, err == io.EOF) // readers return it bare
 	}
 	return n, err
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/echoeval/echoeval/harness/cassette"
 )
 
-// RoundTripper returns the transport below the retries of a model. In Replay it serves from the cassette and does not use live, which may be nil; else it passes requests on to live, and callers see a reply's bytes as they arrive.
+// RoundTripper returns the transport below the retries of a model. In Replay it serves from the cassette and does not use live, which may be nil; else it passes requests on to live, in Extend from the first miss on, and callers see a reply's bytes as they arrive.
 //
 // Every exchange is added to the [trace.Recorder] of the request's context when its body has ended or was closed; until then the item's clock does not show its whole duration. A miss is added too, as an exchange with an error.
 func (s *Session) RoundTripper(live http.RoundTripper) http.RoundTripper {
@@ -54,13 +54,50 @@ func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 			x.trace.Leaks = append(x.trace.Leaks, name)
 		}
 	}
-	switch s.config.Mode {
-	case Replay:
-		return x.serve(req)
-	case Record:
-		return x.record(req, rt.live, body, s.reserve(applied))
+	at, place, err := s.place(x.request, applied)
+	switch {
+	case err != nil:
+		if at < 0 { // the first miss is part of the trace, what is refused after it is not
+			x.trace.Source = "served"
+			x.end(0, err)
+		}
+		return nil, err
+	case at >= 0:
+		return x.serve(req, at)
 	}
-	return x.record(req, rt.live, body, nil)
+	return x.record(req, rt.live, body, place)
+}
+
+// place says where a request goes: to the interaction of the tape that answers it, or with -1 to the network, where place, if it is set, is its place in the recording. An error is the miss that ended the session; the index is -1 where this request is the one that missed, and 0 after it.
+func (s *Session) place(request cassette.Request, applied []string) (at int, place *slot, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests++
+	if s.miss != nil {
+		return 0, nil, s.miss
+	}
+	var normalized []string
+	if !s.live {
+		var match cassette.Request
+		match, normalized = s.equal.Request(request)
+		if at = s.tape.next(cassette.KeyOf(match)); at < 0 {
+			at = s.across(match, s.requests, 0)
+		}
+		if at >= 0 {
+			return at, nil, nil
+		}
+		m := s.tape.explain(match, s.allowed, s.bearable)
+		m.Request = s.requests
+		if err := s.lost(m, -1); err != nil {
+			return -1, nil, err
+		}
+	} else if s.records() {
+		_, normalized = s.equal.Request(request)
+	}
+	if s.records() {
+		place = s.reserve(applied, normalized)
+	}
+	return -1, place, nil
 }
 
 // takeBody reads the whole body of a request and closes it.
@@ -93,30 +130,9 @@ func (x *exchange) first(ttft time.Duration) {
 	x.session.clock.AdvanceTo(x.start.Add(ttft))
 }
 
-func (x *exchange) serve(req *http.Request) (*http.Response, error) {
+func (x *exchange) serve(req *http.Request, at int) (*http.Response, error) {
 	s := x.session
 	x.trace.Source = "served"
-	s.mu.Lock()
-	s.requests++
-	number := s.requests
-	if s.miss != nil {
-		err := s.miss
-		s.mu.Unlock()
-		return nil, err
-	}
-	at := s.tape.next(cassette.KeyOf(x.request))
-	if at < 0 {
-		at = s.across(x.request, number, 0)
-	}
-	if at < 0 {
-		m := s.tape.explain(x.request, s.allowed)
-		m.Request = number
-		err := s.missed(m)
-		s.mu.Unlock()
-		x.end(0, err)
-		return nil, err
-	}
-	s.mu.Unlock()
 	i := &s.tape.file.Interactions[at]
 	x.trace.Interaction, x.trace.Status = at+1, i.Response.Code
 	body := s.rules.Open(i.Response.Body)
@@ -142,13 +158,13 @@ func isStream(header http.Header) bool {
 	return strings.HasPrefix(header.Get("Content-Type"), "text/event-stream")
 }
 
-// reserve takes the next place in the recording.
-func (s *Session) reserve(applied []string) *slot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// reserve takes the next place in the recording. The caller holds mu.
+func (s *Session) reserve(applied ...[]string) *slot {
 	x := &slot{}
 	s.slots = append(s.slots, x)
-	s.note(applied)
+	for _, rules := range applied {
+		s.note(rules)
+	}
 	return x
 }
 
@@ -257,12 +273,15 @@ func (s *Session) ordered() []*cassette.Interaction {
 // position is the number that an interaction will have in the file. The caller holds mu.
 func (s *Session) position(x *slot) int { return slices.Index(s.slots, x) + 1 }
 
-// waiting waits in real time and moves the item's clock on.
+// waiting waits in real time, once the network answers, and moves the item's clock on.
 type waiting struct{ s *Session }
 
 func (w waiting) Now() time.Time { return w.s.clock.Now() }
 
 func (w waiting) Sleep(ctx context.Context, d time.Duration) error {
+	if !w.s.isLive() {
+		return w.s.clock.Sleep(ctx, d)
+	}
 	if err := w.s.wall.Sleep(ctx, d); err != nil {
 		return err
 	}

@@ -73,14 +73,15 @@ func (e *LeftOverError) Error() string {
 	return fmt.Sprintf("%d recorded interactions were not used: %s", len(e.Entries), strings.Join(names, ", "))
 }
 
-// Action says what a replay does about a drift.
+// Action says what is done about a drift.
 type Action string
 
 // The actions.
 const (
-	Serve Action = "serve" // the interaction at the same place is served, and counted
-	Warn  Action = "warn"  // the same, and every report says so
-	Fail  Action = "fail"  // the line is stale
+	Serve  Action = "serve" // the interaction at the same place is served, and counted
+	Warn   Action = "warn"  // the same, and every report says so
+	Fail   Action = "fail"  // the line is stale
+	GoLive Action = "live"  // from here on the network answers, and what it says is recorded; in Extend alone
 )
 
 // Drifted is one drift and what was done about it.
@@ -89,18 +90,53 @@ type Drifted struct {
 	Action Action
 }
 
-// action is what the configuration says of a class. Where it says nothing all classes fail but transport, which the model does not see.
+// action is what the configuration says of a class. Where it says nothing all classes fail, or go live in Extend, but transport, which the model does not see, is served.
 func (s *Session) action(class cassette.Class) Action {
 	if a, said := s.config.Drift[class]; said {
 		return a
 	}
-	if class == cassette.ClassTransport {
+	switch {
+	case class == cassette.ClassTransport:
 		return Serve
+	case s.config.Mode == Extend:
+		return GoLive
 	}
 	return Fail
 }
 
-func (s *Session) allowed(class cassette.Class) bool { return s.action(class) != Fail }
+// allowed reports that a drift of a class is served.
+func (s *Session) allowed(class cassette.Class) bool {
+	a := s.action(class)
+	return a != Fail && a != GoLive
+}
+
+// bearable reports that a drift of a class makes no line stale.
+func (s *Session) bearable(class cassette.Class) bool { return s.action(class) != Fail }
+
+// lost deals with what the tape does not hold: in Extend the session goes live, unless the class of the miss fails or nothing can be recorded any more, and lost returns nil; else it returns the error of the miss. held is the interaction that must not be kept, -1 for none. The caller holds mu.
+func (s *Session) lost(m *Miss, held int) error {
+	if s.config.Mode != Extend || !s.bearable(m.Class) {
+		return s.missed(m)
+	}
+	if s.tape.written > 0 {
+		s.restart = true
+		m.Note = strings.TrimPrefix(m.Note+"; a call that wrote was served before, so that only a recording from the start can follow", "; ")
+		return s.missed(m)
+	}
+	s.goLive(held)
+	return nil
+}
+
+// goLive ends the replay and makes what was served the beginning of a recording, but for the interaction held. The caller holds mu.
+func (s *Session) goLive(held int) {
+	s.live = true
+	for i, used := range s.tape.used {
+		if (used || s.setup) && i != held {
+			s.slots = append(s.slots, &slot{interaction: s.tape.file.Interactions[i], filled: true})
+		}
+	}
+	s.kept = len(s.slots)
+}
 
 // across finds the interaction at the same place, if all that differs may be served, and uses it up. The caller holds mu.
 func (s *Session) across(got cassette.Request, number, seq int) int {

@@ -9,7 +9,7 @@
 //	// … run the agent over s.RoundTripper(network), its tools wrapped in s.Tool, on s.Clock() …
 //	outcome, err := s.Close(completed)
 //
-// In a replay nothing can be dialled: a request that the cassette does not hold is a [Miss], and after the first one the session answers nothing else.
+// In a replay nothing can be dialled: a request that the cassette does not hold is a [Miss], and after the first one the session answers nothing else. In mode [Extend] the first one ends the replay instead, and what follows is recorded.
 package replay
 
 import (
@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"sync"
@@ -36,6 +37,10 @@ const (
 	Replay Mode = "replay" // serves from the cassette, never dials
 	Record Mode = "record" // dials, and writes a new cassette when the item is complete; until then the old one stays
 	Live   Mode = "live"   // dials and keeps nothing
+	// Extend serves from the cassette as long as it fits. From the first miss on it dials, and when the item is complete it writes what was served, unchanged, and the new ending behind it. Without a cassette, or with one that cannot be read, it records.
+	//
+	// Where a call was served that wrote to a world outside the workspace, nothing can be recorded behind it, as the world no longer holds what was written: the session then fails as a replay does, and its [Outcome] says Restart.
+	Extend Mode = "extend"
 )
 
 // Config is what a session is made from.
@@ -51,11 +56,13 @@ type Config struct {
 	Secrets *secret.Detector
 	// AllowLeftover lets a replay end although interactions were not used.
 	AllowLeftover bool
-	// Drift says what a replay does about each class of drift; see [Action]. A class that is absent fails, but transport is served.
+	// Normalize are rules under which a request, or a tool's result, counts as equal to a recorded one. They change nothing that is stored or sent.
+	Normalize []cassette.Normalization
+	// Drift says what is done about each class of drift; see [Action]. A class that is absent fails in Replay and goes live in Extend, but transport is served.
 	Drift map[cassette.Class]Action
 	// RecordCommand is the command that records this item anew, for hints; "" gives none.
 	RecordCommand string
-	// RecordedAt is where the item's clock starts in Record and Live. The zero time stands for the present.
+	// RecordedAt is where the item's clock starts in Record and Live. The zero time stands for the present. A cassette that is extended keeps the time at which it begins.
 	RecordedAt time.Time
 	// Reproducible takes durations from what the server says in Server-Timing instead of measuring them, so that recording twice gives the same bytes; what says nothing takes no time.
 	Reproducible bool
@@ -69,13 +76,19 @@ type Config struct {
 type Session struct {
 	config Config
 	rules  *cassette.Rules
+	equal  *cassette.Normalizer
+	setup  bool      // see OpenSetup
 	began  time.Time // where the item's clock started
 	clock  *clock.Virtual
 	wall   clock.Clock
 
 	mu       sync.Mutex
-	tape     *tape   // in Replay
-	slots    []*slot // in Record, in the order in which the calls began
+	tape     *tape   // in Replay, and in Extend where there is a cassette
+	live     bool    // requests go to the network: always but in Replay, and in Extend from the first miss on
+	kept     int     // how many interactions the recording took over from the tape
+	outdated bool    // in Extend: the inputs of the cassette have changed, so that it is written anew even where nothing is missed
+	restart  bool    // in Extend: a miss that nothing can be recorded behind
+	slots    []*slot // while live and recording, in the order in which the calls began
 	applied  map[string]bool
 	upstream string // what answered in the vendor's place
 	requests int    // HTTP requests so far
@@ -93,6 +106,9 @@ type slot struct {
 }
 
 // Open begins a session. In Replay it reads the cassette: an error satisfies errors.Is(err, fs.ErrNotExist) where there is none, and is a [Miss] of class input-files where a file has changed that tools read but no request shows. Every error has an exit code.
+//
+// In Extend a changed workspace alone does not end a replay: its tools run again and show where the change begins to matter. Any other input is served from the cassette, so that a change of it records the item from its start. A cassette that another checkout or a later release can read is never replaced:
+// that it cannot be read here is an error in Extend too.
 func Open(config Config) (*Session, error) {
 	rules, err := cassette.NewRules(config.Redactions)
 	if err != nil {
@@ -102,33 +118,62 @@ func Open(config Config) (*Session, error) {
 	if s.wall == nil {
 		s.wall = clock.Wall{}
 	}
+	s.equal = cassette.NewNormalizer(config.Normalize)
+	if config.Mode != Extend && slices.Contains(slices.Collect(maps.Values(config.Drift)), GoLive) {
+		return nil, failure.WithHint(failure.New(failure.Input, "drift can go live in mode extend alone, and this is mode %s", config.Mode), "--mode extend, or record --stale")
+	}
 	start := config.RecordedAt
 	switch config.Mode {
-	case Replay:
-		file, err := cassette.Load(config.Path, config.Display)
+	case Replay, Extend:
+		opened, err := s.read()
 		if err != nil {
-			return nil, s.hint(err)
+			return nil, err
 		}
-		if changed := cassette.ChangedInputs(file.Header.Hashes, config.Expect.Hashes); len(changed) > 0 {
-			name := changed[0]
-			m := &Miss{Item: config.Expect.Item, Class: cassette.ClassInputFiles, Path: name, Old: known(file.Header.Hashes[name]), New: known(config.Expect.Hashes[name])}
-			if !s.allowed(m.Class) {
-				return nil, s.fail(m)
-			}
-			s.drifted(m)
+		if opened {
+			start = s.tape.file.Header.RecordedAt
+			break
 		}
-		s.tape = newTape(file, rules)
-		start = file.Header.RecordedAt
+		s.live = true
 	case Record, Live:
-		if start.IsZero() {
-			start = s.wall.Now().Truncate(time.Millisecond)
-		}
+		s.live = true
 	default:
 		return nil, failure.New(failure.Internal, "there is no mode %q of a session", config.Mode)
+	}
+	if start.IsZero() {
+		start = s.wall.Now().Truncate(time.Millisecond)
 	}
 	s.began = start.UTC()
 	s.clock = clock.NewVirtual(s.began)
 	return s, nil
+}
+
+// read reads the cassette of a session that serves from it; false where there is none to serve from and the session records.
+func (s *Session) read() (bool, error) {
+	file, err := cassette.Load(s.config.Path, s.config.Display)
+	switch {
+	case err != nil && s.config.Mode == Extend && !errors.As(err, new(*cassette.ElsewhereError)):
+		return false, nil
+	case err != nil:
+		return false, s.hint(err)
+	}
+	changed := cassette.ChangedInputs(file.Header.Hashes, s.config.Expect.Hashes)
+	if len(changed) > 0 {
+		name := changed[0]
+		m := &Miss{Item: s.config.Expect.Item, Class: cassette.ClassInputFiles, Path: name, Old: known(file.Header.Hashes[name]), New: known(s.config.Expect.Hashes[name])}
+		switch s.action(m.Class) {
+		case Fail:
+			return false, s.fail(m)
+		case GoLive:
+			if !slices.Equal(changed, []string{"workspace"}) {
+				return false, nil
+			}
+			s.outdated = true
+		default:
+			s.drifted(m)
+		}
+	}
+	s.tape = newTape(file, s.rules, s.equal)
+	return true, nil
 }
 
 // known spells the hash of an input that may be absent.
@@ -142,13 +187,23 @@ func known(hash string) string {
 // Clock is the item's clock. It starts at the time of the recording and moves on by the durations of exchanges and tools: those recorded in Replay, else those measured. Calls that run side by side each move it to their own end.
 func (s *Session) Clock() *clock.Virtual { return s.clock }
 
-// Waiting is the clock for pauses between attempts: in Replay they take no time, else they are waited out. Either way the item's clock moves on by them.
+// Waiting is the clock for pauses between attempts: while a cassette answers they take no time, else they are waited out. Either way the item's clock moves on by them.
 func (s *Session) Waiting() clock.Clock {
 	if s.config.Mode == Replay {
 		return s.clock
 	}
 	return waiting{s}
 }
+
+// isLive reports that the next request goes to the network.
+func (s *Session) isLive() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live
+}
+
+// records reports that what goes to the network is kept.
+func (s *Session) records() bool { return s.config.Mode == Record || s.config.Mode == Extend }
 
 // Miss returns the error that ended the session early, nil while there is none. It wraps a [Miss].
 func (s *Session) Miss() error {
@@ -165,6 +220,7 @@ const (
 	Fresh    State = "fresh"
 	Stale    State = "stale"
 	Recorded State = "recorded"
+	Extended State = "extended" // the beginning was kept, its ending is new
 )
 
 // Entry names an interaction of a cassette.
@@ -182,12 +238,16 @@ type Outcome struct {
 	LeftOver []Entry
 	// Quarantined says that a recording with a secret was put aside, redacted.
 	Quarantined bool
+	// Restart says, in Extend, that the item must be run again in Record: it missed after a call was served that wrote to a world that no longer holds it.
+	Restart bool
 }
 
 // Close ends the session; it may be called once. complete says that the item came to its end, whatever the verdict.
 //
 // In Replay it returns the miss, if there was one, and for a complete item a [LeftOverError] for interactions that were not used. In Record it saves the cassette of a complete item; of any other nothing is saved and the old file stays. A recording that holds a secret is not saved: the error names
 // the field.
+//
+// In Extend a session that met no miss ends as a replay, but interactions that a complete item did not use are dropped from the file where they may not be left over. After a miss the session ends as a recording.
 func (s *Session) Close(complete bool) (Outcome, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -196,15 +256,29 @@ func (s *Session) Close(complete bool) (Outcome, error) {
 	}
 	s.closed = true
 	s.mu.Unlock()
-	switch s.config.Mode {
-	case Replay:
+	switch {
+	case s.config.Mode == Replay || s.Miss() != nil:
 		return s.closeReplay(complete)
-	case Record:
-		if complete {
-			return s.save()
-		}
+	case s.config.Mode == Extend && !s.isLive():
+		return s.closeExtend(complete)
+	case s.records() && complete:
+		return s.save()
 	}
-	return Outcome{}, nil
+	return Outcome{Drift: s.drift}, nil
+}
+
+// closeExtend ends a session that met no miss. It writes the cassette only where the present says less than it holds, or its inputs have changed.
+func (s *Session) closeExtend(complete bool) (Outcome, error) {
+	s.mu.Lock()
+	rewrite := complete && (s.outdated || !s.config.AllowLeftover && len(s.tape.left()) > 0)
+	if rewrite {
+		s.goLive(-1)
+	}
+	s.mu.Unlock()
+	if rewrite {
+		return s.save()
+	}
+	return s.closeReplay(complete)
 }
 
 func (s *Session) closeReplay(complete bool) (Outcome, error) {
@@ -219,7 +293,7 @@ func (s *Session) closeReplay(complete bool) (Outcome, error) {
 		}
 		return a.Miss.Nearest - b.Miss.Nearest
 	})
-	outcome := Outcome{State: Fresh, Drift: s.drift}
+	outcome := Outcome{State: Fresh, Drift: s.drift, Restart: s.restart}
 	if s.miss != nil {
 		outcome.State = Stale
 		errors.As(s.miss, &outcome.Miss)
@@ -256,11 +330,17 @@ func (s *Session) save() (Outcome, error) {
 	file := &cassette.File{Header: s.config.Expect}
 	file.Header.Format, file.Header.Canon = cassette.Format, cassette.Canon
 	file.Header.RecordedAt = s.began
+	outcome := Outcome{State: Recorded, Drift: s.drift}
+	if s.kept > 0 {
+		outcome.State = Extended
+		s.note(s.tape.file.Header.Rules)
+		file.Header.Upstream = s.tape.file.Header.Upstream
+	}
 	file.Header.Rules = slices.Sorted(maps.Keys(s.applied))
 	if s.upstream != "" {
 		file.Header.Upstream = s.upstream
 	}
-	for _, i := range s.ordered() {
+	for _, i := range s.superseded(s.ordered()) {
 		file.Interactions = append(file.Interactions, *i)
 	}
 	detector := s.config.Secrets
@@ -273,7 +353,11 @@ func (s *Session) save() (Outcome, error) {
 	if err := cassette.Save(s.config.Path, s.config.Display, file); err != nil {
 		return Outcome{}, err
 	}
-	return Outcome{State: Recorded}, nil
+	if s.config.Quarantine != "" {
+		// What an earlier recording was put aside for is mended. A copy that stays does no harm.
+		_ = os.Remove(s.config.Quarantine)
+	}
+	return outcome, nil
 }
 
 func (s *Session) quarantine(file *cassette.File, detector *secret.Detector, found []cassette.Finding) (Outcome, error) {

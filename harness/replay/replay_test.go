@@ -525,7 +525,7 @@ var _ = Describe("a session", func() {
 		_, err = replay.Open(config(dir, replay.Replay))
 		Expect(replay.CauseOf(err)).To(Equal(replay.Unreadable))
 		Expect(failure.Hints(err)).To(Equal([]string{"git lfs pull"}))
-		_, err = replay.Open(replay.Config{Mode: "extend"})
+		_, err = replay.Open(replay.Config{Mode: "rehearse"})
 		Expect(failure.CodeOf(err)).To(Equal(failure.Internal))
 		Expect(replay.CauseOf(err)).To(BeEmpty())
 		Expect(replay.CauseOf(nil)).To(BeEmpty())

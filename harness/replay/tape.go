@@ -10,7 +10,7 @@ import (
 // tape is a cassette being replayed: which interactions there are, found by key, and which are used up.
 type tape struct {
 	file     *cassette.File
-	requests []cassette.Request // canonical, beside file.Interactions
+	requests []cassette.Request // canonical and normalized, beside file.Interactions
 	index    map[cassette.Key][]int
 	used     []bool
 	// written is the number of the last call of a tool outside the workspace that was served and that wrote.
@@ -18,11 +18,11 @@ type tape struct {
 	writes  []int // indices of such calls that were not served yet, in order, perhaps after some that were
 }
 
-func newTape(file *cassette.File, rules *cassette.Rules) *tape {
+func newTape(file *cassette.File, rules *cassette.Rules, equal *cassette.Normalizer) *tape {
 	n := len(file.Interactions)
 	t := &tape{file: file, requests: make([]cassette.Request, n), index: make(map[cassette.Key][]int, n), used: make([]bool, n)}
 	for i := range file.Interactions {
-		t.requests[i] = cassette.Recanonical(file.Interactions[i].Request, rules)
+		t.requests[i], _ = equal.Request(cassette.Recanonical(file.Interactions[i].Request, rules))
 		key := cassette.KeyOf(t.requests[i])
 		t.index[key] = append(t.index[key], i)
 		if writes(&file.Interactions[i].Extra) {
@@ -122,8 +122,8 @@ func (t *tape) position(got cassette.Request, seq int) int {
 	return -1
 }
 
-// explain says how a request differs from the nearest unused interaction, or, where all are used, from the nearest one. The change it shows is the first whose class allowed refuses.
-func (t *tape) explain(got cassette.Request, allowed func(cassette.Class) bool) *Miss {
+// explain says how a request differs from the nearest unused interaction, or, where all are used, from the nearest one. The change it shows is the first whose class bearable refuses, or where there is none, allowed does.
+func (t *tape) explain(got cassette.Request, allowed, bearable func(cassette.Class) bool) *Miss {
 	candidates := make([]cassette.Request, 0, len(t.requests))
 	numbers := make([]int, 0, len(t.requests))
 	for _, used := range []bool{false, true} {
@@ -148,9 +148,9 @@ func (t *tape) explain(got cassette.Request, allowed func(cassette.Class) bool) 
 		return m
 	}
 	change := d.Changes[0]
-	for _, c := range d.Changes {
-		if !allowed(c.Class) {
-			change = c
+	for _, accepts := range []func(cassette.Class) bool{bearable, allowed} {
+		if at := slices.IndexFunc(d.Changes, func(c cassette.Change) bool { return !accepts(c.Class) }); at >= 0 {
+			change = d.Changes[at]
 			break
 		}
 	}

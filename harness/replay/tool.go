@@ -13,7 +13,7 @@ import (
 	"github.com/echoeval/echoeval/harness/cassette"
 )
 
-// Tool wraps a tool. What it does in Replay depends on effect and scope: pure tools and those of the workspace run again and are compared with the recording, all others are served from it and do not run. In Record a tool runs and is kept; in Live it only runs.
+// Tool wraps a tool. What it does in Replay, and in Extend before the first miss, depends on effect and scope: pure tools and those of the workspace run again and are compared with the recording, all others are served from it and do not run. In Record a tool runs and is kept; in Live it only runs.
 //
 // Recordings hold the model's arguments, never hidden values. In Replay a call that is not recorded, or whose result differs, is a [Miss]: it comes back as an error, and from then on the session answers no request.
 func (s *Session) Tool(t tool.Tool) tool.Tool { return &wrapped{s, t} }
@@ -33,22 +33,28 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 		began = s.clock.Now()
 	}
 	request, applied := cassette.Canonical(cassette.Method, cassette.ToolURL(spec.Name), nil, []byte(call.Arguments), s.rules)
-	if s.config.Mode == Replay {
-		return w.replay(ctx, call, spec, request, began)
-	}
-	var place *slot
-	if s.config.Mode == Record {
-		place = s.reserve(applied)
+	at, place, err := s.find(call, request, applied)
+	switch {
+	case err != nil:
+		return tool.Output{}, err
+	case at >= 0:
+		return w.replay(ctx, call, spec, request, applied, at, began)
 	}
 	start := s.wall.Now()
 	output := w.run(ctx, call)
-	output.Source, output.Took = tool.Ran, s.round(s.wall.Now().Sub(start))
+	return w.keep(call, spec, request, place, output, s.wall.Now().Sub(start), began), nil
+}
+
+// keep moves the item's clock on by the time that a call took, and fills its place in the recording, if it has one.
+func (w *wrapped) keep(call tool.Call, spec tool.Spec, request cassette.Request, place *slot, output tool.Output, took time.Duration, began time.Time) tool.Output {
+	s := w.session
+	output.Source, output.Took = tool.Ran, s.round(took)
 	if s.config.Reproducible {
 		output.Took = 0
 	}
 	s.clock.AdvanceTo(began.Add(output.Took))
 	if place == nil {
-		return output, nil
+		return output
 	}
 	body, applied := s.seal(output)
 	s.mu.Lock()
@@ -60,7 +66,7 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 		Extra:    cassette.Extra{Seq: call.Seq, Effect: string(spec.Effect), Scope: string(spec.Scope)},
 	}
 	place.filled = true
-	return output, nil
+	return output
 }
 
 // run runs the tool and turns what is no output into one, in the words that a model reads without a session, so that the recording holds what the model saw.
@@ -83,22 +89,22 @@ func (w *wrapped) run(ctx context.Context, call tool.Call) (output tool.Output) 
 	return output
 }
 
-func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, request cassette.Request, began time.Time) (tool.Output, error) {
+func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, request cassette.Request, applied []string, at int, began time.Time) (tool.Output, error) {
 	s := w.session
-	at, err := s.find(call, request)
-	if err != nil {
-		return tool.Output{}, err
-	}
 	recorded := &s.tape.file.Interactions[at]
 	var output tool.Output
+	var err error
 	if spec.Effect == tool.Pure || spec.Scope == tool.Workspace {
+		start := s.wall.Now()
 		output = w.run(ctx, call)
 		output.Source = tool.Ran
-		same, miss := s.compare(call, request, at, output)
-		if miss != nil {
+		same, place, miss := s.compare(call, request, applied, at, output)
+		switch {
+		case miss != nil:
 			return tool.Output{}, miss
-		}
-		if !same { // served across the drift: the conversation goes on as it was recorded
+		case place != nil: // the recording goes on with what the tool gave now
+			return w.keep(call, spec, request, place, output, s.wall.Now().Sub(start), began), nil
+		case !same: // served across the drift: the conversation goes on as it was recorded
 			output, err = s.unseal(recorded.Response.Body)
 		}
 	} else {
@@ -112,46 +118,77 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 	return output, nil
 }
 
-// find uses up the interaction of a call.
-func (s *Session) find(call tool.Call, request cassette.Request) (int, error) {
+// find says where a call goes: to the interaction of the tape that it uses up, or with -1 to the world, where place, if it is set, is its place in the recording.
+func (s *Session) find(call tool.Call, request cassette.Request, applied []string) (at int, place *slot, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.miss != nil {
-		return 0, s.miss
+		return 0, nil, s.miss
 	}
-	at, barred := s.tape.call(cassette.KeyOf(request), call.Seq)
-	if at < 0 && !barred {
-		at = s.across(request, call.Seq, call.Seq)
+	if !s.live {
+		match, _ := s.equal.Request(request)
+		at, barred := s.tape.call(cassette.KeyOf(match), call.Seq)
+		if at < 0 && !barred {
+			at = s.across(match, call.Seq, call.Seq)
+		}
+		if at >= 0 {
+			return at, nil, nil
+		}
+		var m *Miss
+		if barred {
+			m = &Miss{Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Note: "its recordings lie on the other side of a write, and the world has changed since"}
+		} else {
+			m = s.tape.explain(match, s.allowed, s.bearable)
+		}
+		m.Request = call.Seq
+		if err := s.lost(m, -1); err != nil {
+			return 0, nil, err
+		}
 	}
-	if at >= 0 {
-		return at, nil
+	if s.records() {
+		place = s.reserve(applied)
 	}
-	var m *Miss
-	if barred {
-		m = &Miss{Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Note: "its recordings lie on the other side of a write, and the world has changed since"}
-	} else {
-		m = s.tape.explain(request, s.allowed)
-	}
-	m.Request = call.Seq
-	return 0, s.missed(m)
+	return -1, place, nil
 }
 
-// compare holds what a tool gave against the recording.
-func (s *Session) compare(call tool.Call, request cassette.Request, at int, output tool.Output) (same bool, err error) {
+// compare holds what a tool gave against the recording. In Extend another result ends the replay: place is then where it is recorded.
+func (s *Session) compare(call tool.Call, request cassette.Request, applied []string, at int, output tool.Output) (same bool, place *slot, err error) {
 	now, _ := s.seal(output)
 	was := s.tape.file.Interactions[at].Response.Body
 	if now == was {
-		return true, nil
+		return true, nil, nil
+	}
+	if now, was = s.equal.Output(now), s.equal.Output(was); now == was {
+		return true, nil, nil
 	}
 	path, old, new := cassette.Diff(cassette.Request{Body: was}, cassette.Request{Body: now})
 	m := &Miss{Item: s.config.Expect.Item, Request: call.Seq, Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Path: path, Old: old, New: new, Nearest: at + 1}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.allowed(m.Class) {
+	switch {
+	case s.allowed(m.Class):
 		s.drifted(m)
-		return false, nil
+		return false, nil, nil
+	case s.live && s.bearable(m.Class): // a call beside this one has ended the replay; its place is among what was kept
+		return false, s.redo(at, applied), nil
 	}
-	return false, s.missed(m)
+	if err := s.lost(m, at); err != nil {
+		return false, nil, err
+	}
+	return false, s.reserve(applied), nil
+}
+
+// redo takes the place of an interaction that was kept and is recorded again. The caller holds mu.
+func (s *Session) redo(at int, applied []string) *slot {
+	kept := &s.tape.file.Interactions[at]
+	for _, x := range s.slots[:s.kept] {
+		if x.interaction.Request.Method == kept.Request.Method && x.interaction.Extra.Seq == kept.Extra.Seq {
+			x.interaction, x.filled = cassette.Interaction{}, false
+			s.note(applied)
+			return x
+		}
+	}
+	return s.reserve(applied)
 }
 
 func (s *Session) unreadable(call tool.Call, request cassette.Request, at int, err error) error {

@@ -174,7 +174,7 @@ func BenchmarkRead(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer run.Close() //nolint:errcheck // only read
+	defer run.Close() // only read
 	b.ReportAllocs()
 	for b.Loop() {
 		var last eval.Result

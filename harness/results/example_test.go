@@ -27,7 +27,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(runs) //nolint:errcheck // a temporary folder
+	defer os.RemoveAll(runs) // a temporary folder
 
 	size := resultstest.Size{Items: 3, Providers: 1, Repeats: 1}
 	id, dir, err := results.NewFolder(runs, resultstest.Start, "regular")
@@ -67,7 +67,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	defer finished.Close() //nolint:errcheck // only read
+	defer finished.Close() // only read
 	for line, err := range finished.Lines() {
 		if err != nil {
 			return err

@@ -147,7 +147,7 @@ func (f *fold) finished(e entry, line indexedLine) error {
 	if err := json.Unmarshal(line.result, &r); err != nil {
 		return fmt.Errorf("reading a line of index %d: %w", keyIndex(e.key), err)
 	}
-	if err := f.numbers.add(keyColumn(e.key), &r); err != nil {
+	if err := f.add(keyColumn(e.key), &r); err != nil {
 		return err
 	}
 	place := -1
@@ -170,6 +170,17 @@ func (f *fold) finished(e entry, line indexedLine) error {
 	return f.writeLine(text)
 }
 
+// add counts a line and shows it to who compares.
+func (f *fold) add(column int, r *eval.Result) error {
+	if err := f.numbers.add(column, r); err != nil {
+		return err
+	}
+	if f.plan.Look != nil {
+		f.plan.Look(r)
+	}
+	return nil
+}
+
 // unfinished writes the line of an item that never finished.
 func (f *fold) unfinished(p *Planned) error {
 	r := p.Line
@@ -178,7 +189,7 @@ func (f *fold) unfinished(p *Planned) error {
 		cause = eval.CauseInterrupted
 	}
 	r.V, r.Status, r.Cause = eval.Version, eval.NotRun, &cause
-	if err := f.numbers.add(p.Column, &r); err != nil {
+	if err := f.add(p.Column, &r); err != nil {
 		return err
 	}
 	f.line = AppendLine(f.line[:0], &r)

@@ -172,7 +172,7 @@ func (r *Run) resultLines(yield func(eval.Result, error) bool) {
 		yield(eval.Result{}, failure.WithCode(fmt.Errorf("reading the results: %w", err), failure.Internal))
 		return
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close() // only read
 	reader := lineReader{r: bufio.NewReaderSize(f, 256<<10)}
 	for {
 		line, err := reader.next()

@@ -60,6 +60,8 @@ type Plan struct {
 	Orphaned    int
 	Quarantined []Quarantine
 	Warnings    []Warning
+	// Look is called for every line, in the order of the results and before Judge; nil where nobody wants to. The line is valid until it returns.
+	Look func(*eval.Result)
 	// Judge fills in the summary's gates and verdict before it is written; nil leaves them empty.
 	Judge func(*Summary, Tally)
 }

@@ -564,7 +564,7 @@ var _ = Describe("a damaged folder", func() {
 		if err != nil {
 			return err
 		}
-		defer run.Close() //nolint:errcheck // only read
+		defer run.Close() // only read
 		got, err := lines(run)
 		if err != nil {
 			return err
@@ -704,7 +704,7 @@ func FuzzJournal(f *testing.F) {
 			}
 			return
 		}
-		defer run.Close() //nolint:errcheck // only read
+		defer run.Close() // only read
 		for line, err := range run.Lines() {
 			if err != nil {
 				t.Fatalf("opened, but not to be read: %v", err)

@@ -376,12 +376,12 @@ type Regression struct {
 	Items       Moved        `json:"items"`
 }
 
-// Baseline names what a run was compared with. EditedHere is null where there is no git.
+// Baseline names what a run was compared with. From is "file", or "git:REV" where it was read at the merge base with that revision. Hash is null where there is no such file there. EditedHere says that the file of the working tree differs from the one at the merge base; it is null where git was not asked.
 type Baseline struct {
-	File       string `json:"file"`
-	From       string `json:"from"`
-	Hash       string `json:"hash"`
-	EditedHere *bool  `json:"edited_here"`
+	File       string  `json:"file"`
+	From       string  `json:"from"`
+	Hash       *string `json:"hash"`
+	EditedHere *bool   `json:"edited_here"`
 }
 
 // Comparison is one metric of one column against the baseline, in the metric's unit.

@@ -31,6 +31,7 @@ var kinds = []kind{
 	{name: "latency", compile: compileLatency, doc: "{max: 2s}: the agent's waiting for models and tools, retries excluded"},
 	{name: "cost", compile: compileCost, doc: "{max_usd: 0.01}: what the agent's model calls cost"},
 	{name: "tokens", compile: compileTokens, doc: "{max: 1000}: input and output tokens of all model steps"},
+	{name: "command", compile: compileCommand, doc: "a program and its arguments, also {run, workers: lines, with}: the program is told of the case in JSON and answers {score, reason} or {unjudged}"},
 }
 
 // Kind describes a kind of check for listings.
@@ -44,6 +45,8 @@ type Kind struct{ Name, Doc string }
 // In tool_calls, exact wants the expected calls and no others, in order; unordered in any order; subset: the expected calls are among those made; superset: the calls made are among the expected. Calls pair one to one, so that a call expected twice must be made twice.
 // args names arguments and what each must be; arguments that it does not name are free. A plain value means equal, at any depth: 1 equals 1.0, a mapping has exactly these keys, a list these entries in order.
 // {$regex: ...}, {$any: true}, {$numeric: {value, abs, rel} or {min, max}}, {$partial: {...}} (other keys are free) and {$equal: ...} stand for a value, or for args as a whole: args: {$equal: {a: 1}} allows no other argument. A key that begins with $ is written with $$.
+//
+// A program of command is started in the folder of the file that names it. It answers a score in [0,1]; the check passes from its threshold on, 1 where none is stated. A program that ends with another code than 0, answers anything else or takes too long has not judged: that is never a failure.
 //
 // The score of tool_calls is the share that pairs, where a call with its name right counts at least half: twice the sum of the pairs over the number of calls expected and made (exact, unordered), the sum over those expected (subset) or made (superset).
 func Kinds() []Kind {

@@ -54,6 +54,10 @@ type Env struct {
 	Tools []string
 	// ToolsUnknown says that nobody knows them before the run (an agent in another language); expected names are then taken as they are.
 	ToolsUnknown bool
+	// Programs runs the programs of command checks. Where it is nil nobody looks whether they exist, and the checks judge nothing.
+	Programs Programs
+	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
+	Redact func(string) string
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.
@@ -69,6 +73,11 @@ type Case struct {
 	Cost *money.USD
 	// Tokens is input and output tokens together; nil where a reply did not say.
 	Tokens *int
+	// Item and Expected are told to the programs of command checks.
+	Item     Item
+	Expected strict.Node
+
+	check *Check // that judges it
 }
 
 // Verdict is what a check says of a case.
@@ -213,6 +222,7 @@ func (c *Check) Score(ctx context.Context, in Case) (v Verdict, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return Verdict{}, err
 	}
+	in.check = c
 	v, err = c.judge(ctx, &in)
 	if err != nil || !c.Not {
 		return v, err

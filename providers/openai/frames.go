@@ -117,7 +117,7 @@ func (f *frames) fill() {
 	n, err := f.src.Read(f.in[f.w:])
 	f.w += n
 	f.out = slices.Grow(f.out, n)
-	f.ended = err == io.EOF //nolint:errorlint // the end of a body is never wrapped
+	f.ended = err == io.EOF // the end of a body is never wrapped
 	f.parse()
 	switch {
 	case f.end != nil || err == nil:

@@ -288,7 +288,7 @@ func BenchmarkWrite(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer run.Close() //nolint:errcheck // only read
+	defer run.Close() // only read
 	for b.Loop() {
 		if err := junit.Write(io.Discard, run, reports.Options{}); err != nil {
 			b.Fatal(err)

@@ -237,7 +237,7 @@ func BenchmarkWrite(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer run.Close() //nolint:errcheck // only read
+	defer run.Close() // only read
 	for b.Loop() {
 		if err := terminal.Write(io.Discard, run, reports.Options{All: true}); err != nil {
 			b.Fatal(err)

@@ -118,8 +118,11 @@ func unknownVendor(name string) error {
 }
 
 // columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all.
-func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool) ([]experiment.Column, error) {
+//
+// Columns of one vendor, key and address share the transport, and so the number of requests that may be under way: limit, 0 for none.
+func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool, limit int) ([]experiment.Column, error) {
 	var out []experiment.Column
+	shared := map[string]http.RoundTripper{}
 	for _, p := range providers {
 		v, ok := vendors[p.Vendor]
 		if !ok {
@@ -135,18 +138,22 @@ func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstre
 			Cost:     costOf(p, v.scripted),
 		}
 		if mode != replay.Replay && !v.scripted {
-			live, err := dial(s, p, v, up[p.Vendor], mode, allowNetwork)
-			if err != nil {
-				return nil, err
+			key := strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL}, " ")
+			if shared[key] == nil {
+				live, err := dial(s, p, v, up[p.Vendor], mode, allowNetwork)
+				if err != nil {
+					return nil, err
+				}
+				shared[key] = transport.Limiter(transport.Limits{Concurrency: limit}, live)
 			}
-			c.Live = live
+			c.Live = shared[key]
 		}
 		out = append(out, c)
 	}
 	return out, nil
 }
 
-// dial composes what lies below the recorder: limiter, authentication, the address that is dialled, the network.
+// dial composes what lies below the limiter: authentication, the address that is dialled, the network.
 func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay.Mode, allowNetwork bool) (http.RoundTripper, error) {
 	base := p.BaseURL
 	if base == "" {
@@ -173,7 +180,7 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 			return nil, err
 		}
 	}
-	return transport.Limiter(transport.Limits{}, transport.Auth(transport.Bearer, func(context.Context) (transport.Secret, error) { return key, nil }, rt)), nil
+	return transport.Auth(transport.Bearer, func(context.Context) (transport.Secret, error) { return key, nil }, rt), nil
 }
 
 // keyOf takes the key from the environment. A server on this machine gets a placeholder where there is none.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -26,6 +27,7 @@ import (
 	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/invariant"
+	"github.com/echoeval/echoeval/harness/program"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
@@ -256,7 +258,11 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.offline {
 		dialled = replay.Replay
 	}
-	cols, err := columns(s, providers, dialled, up, o.allowNetwork)
+	cols, err := columns(s, providers, dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	if err != nil {
+		return nil, err
+	}
+	users, err := users(s, d, dialled, up, o)
 	if err != nil {
 		return nil, err
 	}
@@ -265,18 +271,24 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.out != "" {
 		p.runs = s.path(o.out)
 	}
+	detector := secret.Detector{Values: secret.FromEnviron(s.Environ)}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Tools: tools, Mode: mode, OnlyStale: o.stale,
+		Dataset: d, Columns: cols, Users: users, Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: secret.FromEnviron(s.Environ), Clock: s.Clock,
+		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
 		return nil, err
 	}
-	if opts.Budget, err = o.budget(cols, mode); err != nil {
+	paid := slices.Clone(cols)
+	for _, u := range users {
+		paid = append(paid, *u)
+	}
+	if opts.Budget, err = o.budget(paid, mode); err != nil {
 		return nil, err
 	}
 	if opts.Shard.N > 0 {
@@ -300,6 +312,25 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// users are the providers of role user, by id.
+func users(s *State, d *dataset.Dataset, mode replay.Mode, up upstreams, o *runOptions) (map[string]*experiment.Column, error) {
+	var providers []dataset.Provider
+	for _, p := range d.Roles {
+		if p.Role == dataset.RoleUser {
+			providers = append(providers, p)
+		}
+	}
+	cols, err := columns(s, providers, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*experiment.Column, len(cols))
+	for i := range cols {
+		out[cols[i].Provider.ID] = &cols[i]
+	}
+	return out, nil
 }
 
 func cassetteFolder(s *State, d *dataset.Dataset, flag string) string {

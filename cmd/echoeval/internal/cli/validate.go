@@ -72,7 +72,7 @@ func problemsOf(err error) []problem {
 		if err == nil {
 			return
 		}
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // only an outermost join is split
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { // only an outermost join is split
 			for _, e := range joined.Unwrap() {
 				walk(e)
 			}

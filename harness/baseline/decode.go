@@ -1,0 +1,187 @@
+package baseline
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// maxLine bounds a line of the file, in bytes.
+const maxLine = 4 << 20
+
+// remedy is the hint where a file was damaged: it is made anew from a run.
+const remedy = "make it anew from a run: echoeval baseline accept RUN"
+
+type wireHead struct {
+	V           int         `yaml:"v,required"`
+	Dataset     string      `yaml:"dataset,required"`
+	DatasetHash string      `yaml:"dataset_hash,required"`
+	Repeat      int         `yaml:"repeat,required"`
+	Providers   strict.Node `yaml:"providers,required"`
+	Items       strict.Node `yaml:"items,required"`
+}
+
+type wireProvider struct {
+	Model      string `yaml:"model,required"`
+	AgentHash  string `yaml:"agent_hash,required"`
+	PromptHash string `yaml:"prompt_hash,required"`
+	ToolsHash  string `yaml:"tools_hash,required"`
+}
+
+type wireItem struct {
+	Item       string                    `yaml:"item,required"`
+	Provider   string                    `yaml:"provider,required"`
+	ItemHash   string                    `yaml:"item_hash,required"`
+	ChecksHash string                    `yaml:"checks_hash,required"`
+	Passed     []*bool                   `yaml:"passed,required"`
+	Scores     []strict.Node             `yaml:"scores,required"`
+	Failed     []string                  `yaml:"failed,required"`
+	Violations []string                  `yaml:"violations,required"`
+	Calls      strict.Optional[[]string] `yaml:"calls,required"`
+	CostUSD    strict.Node               `yaml:"cost_usd,required"`
+	LatencyMS  *int64                    `yaml:"latency_ms,required"`
+	Answer     *string                   `yaml:"answer,required"`
+}
+
+// Decode reads a baseline; name stands in front of its errors, which have code Input and say where. It is as strict as files that people edit deserve: unknown and missing keys, lines out of order or twice, providers that are not declared, numbers out of their range are all refused, at most a few dozen at once.
+//
+// What it accepts and [File.Append] wrote comes out of Append again byte by byte. Line ends and spaces between values do not count.
+func Decode(name string, data []byte) (*File, error) {
+	if at := bytes.Index(data, []byte("\n<<<<<<< ")); at >= 0 {
+		line := 2 + bytes.Count(data[:at], []byte("\n"))
+		return nil, failure.WithHint(failure.At(failure.Position{File: name, Line: line}, failure.Input, "an unresolved merge"), "take either side, or "+remedy)
+	}
+	root, list, err := strict.Split(name, bytes.NewReader(data), "items")
+	if err != nil {
+		return nil, failure.WithHint(failure.WithCode(err, failure.Input), remedy)
+	}
+	var p strict.Problems
+	if v := root.Get("v"); v.Kind() == strict.Int {
+		if n, err := strconv.Atoi(v.Text()); err != nil || n > Version || n < 1 {
+			return nil, failure.WithHint(failure.At(v.Pos(), failure.Input, "format version %s of a baseline is not known; this echoeval reads up to %d", v.Text(), Version), "install the echoeval that wrote it; `echoeval version --json` prints the formats")
+		}
+	}
+	var head wireHead
+	strict.Decode(root, &head, &p)
+	f := &File{Dataset: head.Dataset, DatasetHash: head.DatasetHash, Repeat: head.Repeat}
+	f.decodeProviders(head.Providers, p.Key("providers"))
+	if items := head.Items; list == nil && !items.IsZero() && items.Kind() != strict.Sequence {
+		p.Key("items").WrongType(items, "a list")
+	}
+	if root.Get("dataset").Kind() == strict.String && head.Dataset == "" {
+		p.Key("dataset").Add(root.Get("dataset").Pos(), "", "the dataset has no name")
+	}
+	if list != nil && p.Len() == 0 {
+		n := 0
+		for node, err := range list.Entries(bytes.NewReader(data), maxLine) {
+			at := p.Key("items").At(n)
+			n++
+			if err != nil {
+				p.AddError(err)
+				continue
+			}
+			f.decodeItem(node, at)
+			if p.Len() >= strict.MaxProblems {
+				break
+			}
+		}
+		most := 0
+		for i := range f.Items {
+			most = max(most, len(f.Items[i].Passed))
+		}
+		if p.Len() == 0 && most != f.Repeat {
+			p.Key("repeat").Add(root.Get("repeat").Pos(), "write "+strconv.Itoa(most), "repeat is %d, the items have up to %d", f.Repeat, most)
+		}
+	}
+	if err := p.Err(); err != nil {
+		return nil, failure.WithHint(failure.WithCode(err, failure.Input), remedy)
+	}
+	return f, nil
+}
+
+func (f *File) decodeProviders(n strict.Node, p *strict.Problems) {
+	if n.IsZero() {
+		return
+	}
+	if n.Kind() != strict.Mapping {
+		p.WrongType(n, "a mapping of providers")
+		return
+	}
+	for id, node := range n.Fields() {
+		var w wireProvider
+		at := p.Key(id.Name)
+		strict.Decode(node, &w, at)
+		if last := len(f.Providers) - 1; last >= 0 && f.Providers[last].ID >= id.Name {
+			at.Add(id.Pos(), "sort them by id", "the provider %q stands behind %q", id.Name, f.Providers[last].ID)
+		}
+		f.Providers = append(f.Providers, Provider{ID: id.Name, Model: w.Model, AgentHash: w.AgentHash, PromptHash: w.PromptHash, ToolsHash: w.ToolsHash})
+	}
+}
+
+func (f *File) decodeItem(n strict.Node, p *strict.Problems) {
+	var w wireItem
+	found := p.Len()
+	strict.Decode(n, &w, p)
+	if p.Len() > found {
+		return
+	}
+	item := Item{Item: w.Item, Provider: w.Provider, ItemHash: w.ItemHash, ChecksHash: w.ChecksHash, Passed: w.Passed, Failed: w.Failed, Violations: w.Violations, LatencyMS: w.LatencyMS, Answer: w.Answer}
+	if !w.Calls.Null {
+		item.Calls = w.Calls.Value
+	}
+	if item.Item == "" {
+		p.Key("item").Add(n.Get("item").Pos(), "", "the item has no id")
+	}
+	if _, ok := f.Provider(item.Provider); !ok {
+		p.Key("provider").Add(n.Get("provider").Pos(), "declare it under providers", "unknown provider %q", item.Provider)
+	}
+	if len(item.Passed) == 0 || len(item.Passed) != len(w.Scores) {
+		p.Key("passed").Add(n.Get("passed").Pos(), "one entry per repeat in both", "%d entries, and scores has %d", len(item.Passed), len(w.Scores))
+	}
+	for i, node := range w.Scores {
+		score, ok := fraction(node)
+		if !ok {
+			p.Key("scores").At(i).WrongType(node, "a number from 0 to 1, or null")
+		}
+		item.Scores = append(item.Scores, score)
+	}
+	if !w.CostUSD.IsNull() {
+		cost := new(money.USD)
+		if kind := w.CostUSD.Kind(); kind != strict.Int && kind != strict.Float || cost.UnmarshalJSON([]byte(w.CostUSD.Text())) != nil || *cost < 0 {
+			p.Key("cost_usd").WrongType(w.CostUSD, "US dollars, or null")
+		}
+		item.CostUSD = cost
+	}
+	if item.LatencyMS != nil && *item.LatencyMS < 0 {
+		p.Key("latency_ms").Add(n.Get("latency_ms").Pos(), "", "a duration is not negative")
+	}
+	if last := len(f.Items) - 1; last >= 0 {
+		switch c := f.Items[last].key().compare(item.key()); {
+		case c == 0:
+			p.Add(n.Pos(), "keep one of the two", "the item %q on %q stands here a second time", item.Item, item.Provider)
+		case c > 0:
+			p.Add(n.Pos(), "sort the lines by item, then provider", "the item %q on %q stands behind %q on %q", item.Item, item.Provider, f.Items[last].Item, f.Items[last].Provider)
+		}
+	}
+	f.Items = append(f.Items, item)
+}
+
+func fraction(n strict.Node) (*eval.Fraction, bool) {
+	switch n.Kind() {
+	case strict.Null:
+		return nil, true
+	case strict.Int, strict.Float:
+		v, err := strconv.ParseFloat(n.Text(), 64)
+		if err != nil || v < 0 || v > 1 {
+			return nil, false
+		}
+		f := eval.Fraction(math.Round(v*1e6) / 1e6)
+		return &f, true
+	}
+	return nil, false
+}

@@ -1,0 +1,115 @@
+package cassette
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Reply is what a recorded response of a model says, read from its bytes by the table of shapes. Whatever the vendor, it is enough to show how a conversation went and what it cost; it is no replacement for a provider's own reader.
+type Reply struct {
+	Text  string
+	Calls []string // names of the tools that the model called, in order
+	// Usage is nil where the response says nothing of tokens.
+	Usage *Usage
+}
+
+// Usage counts the tokens of a response, cached ones and those of reasoning included in the sums.
+type Usage struct{ Input, Output, Cached, Reasoning int }
+
+// Reply reads the response of an interaction; false where it is no reply of a model, or an error.
+func (i *Interaction) Reply() (Reply, bool) {
+	s := shapeOf(i.Request.URL)
+	if s == nil || i.Response.Code >= 400 {
+		return Reply{}, false
+	}
+	var r replyReader
+	if isStream(i.Response.Headers) {
+		r.text, r.call = s.reply.pieces, s.reply.callPiece
+		for e := range events(i.Response.Body) {
+			r.read(s, e.json)
+		}
+	} else {
+		t, ok := parse(i.Response.Body)
+		if !ok {
+			return Reply{}, false
+		}
+		r.text, r.call = s.reply.text, s.reply.call
+		r.read(s, t)
+	}
+	r.reply.Text = r.said.String()
+	return r.reply, true
+}
+
+type replyReader struct {
+	text, call string // patterns
+	said       strings.Builder
+	reply      Reply
+}
+
+// read takes one response, or one event of a stream, in. Of tokens that several events count the last counts.
+func (r *replyReader) read(s *shape, t *tree) {
+	for path, leaf := range t.leaves("") {
+		switch {
+		case r.text != "" && fits(r.text, path, ""):
+			r.said.WriteString(leaf.text)
+		case r.call != "" && fits(r.call, path, ""):
+			r.reply.Calls = append(r.reply.Calls, leaf.text)
+		}
+	}
+	input, ok := t.number(s.reply.input)
+	if !ok {
+		return
+	}
+	u := Usage{Input: input}
+	u.Output, _ = t.number(s.reply.output)
+	u.Cached, _ = t.number(s.reply.cached)
+	u.Reasoning, _ = t.number(s.reply.reasoning)
+	r.reply.Usage = &u
+}
+
+// number returns the whole number at a path of members, false where there is none that makes sense.
+func (t *tree) number(path string) (int, bool) {
+	if path == "" {
+		return 0, false
+	}
+	for name := range strings.SplitSeq(path, ".") {
+		if t = t.member(name); t == nil {
+			return 0, false
+		}
+	}
+	n, err := strconv.Atoi(t.text)
+	return n, err == nil && t.kind == '0' && n >= 0
+}
+
+// Calls returns the names of the tools that were called, in the order of the calls: those recorded as calls, or where there are none, those that the model's replies name.
+func (f *File) Calls() []string {
+	var own, asked []string
+	for n := range f.Interactions {
+		i := &f.Interactions[n]
+		if i.Request.Method == Method {
+			if name := toolName(i.Request.URL); !strings.HasPrefix(name, "-/") {
+				own = append(own, name)
+			}
+			continue
+		}
+		if r, ok := i.Reply(); ok {
+			asked = append(asked, r.Calls...)
+		}
+	}
+	if len(own) > 0 {
+		return own
+	}
+	return asked
+}
+
+func toolName(rawURL string) string { return strings.TrimPrefix(rawURL, "tool:///") }
+
+// Answer returns what the last reply of a model says, "" where none has a text.
+func (f *File) Answer() string {
+	for n := len(f.Interactions) - 1; n >= 0; n-- {
+		if r, ok := f.Interactions[n].Reply(); ok {
+			return r.Text
+		}
+	}
+	return ""
+}
