@@ -33,6 +33,14 @@ func (r *Rules) Seal(code int, header http.Header, body string) (http.Header, st
 			kept[name] = append(kept[name], c.redact(value, false))
 		}
 	}
+	// What looks like a placeholder and is none gets a second colon, so that only ours are filled.
+	body = c.seal(strings.ReplaceAll(body, open, open+":"), isStream(kept))
+	slices.Sort(c.applied)
+	return kept, body, c.applied
+}
+
+// seal replaces the values of the rules in the body of a response by placeholders that know under how many escapes they stand.
+func (c *canon) seal(body string, stream bool) string {
 	mark := func(x *Redaction, depth int) string {
 		if depth > 0 && quoted(x.Value, 1) != x.Value {
 			return open + x.Name + "/" + string(rune('0'+depth)) + close
@@ -40,16 +48,12 @@ func (r *Rules) Seal(code int, header http.Header, body string) (http.Header, st
 		return placeholder(x.Name)
 	}
 	hit := func(name string) { c.apply("placeholder:" + name) }
-	// What looks like a placeholder and is none gets a second colon, so that only ours are filled.
-	body = strings.ReplaceAll(body, open, open+":")
-	stream := isStream(kept)
 	start := strings.TrimLeft(body, " \t\r\n")
-	body = r.redact(body, stream || start != "" && (start[0] == '{' || start[0] == '['), mark, hit)
+	body = c.rules.redact(body, stream || start != "" && (start[0] == '{' || start[0] == '['), mark, hit)
 	if stream {
-		body = r.redactPieces(body, mark, hit)
+		body = c.rules.redactPieces(body, mark, hit)
 	}
-	slices.Sort(c.applied)
-	return kept, body, c.applied
+	return body
 }
 
 func isStream(header http.Header) bool {

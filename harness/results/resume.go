@@ -39,6 +39,15 @@ func Resume(dir string, c clock.Clock) (*Journal, *Finished, error) {
 		return nil, nil, failure.WithCode(fmt.Errorf("resuming the run: %w", err), failure.Internal)
 	}
 	if !present {
+		begun, err := exists(filepath.Join(dir, ResultsFile))
+		if err != nil {
+			return nil, nil, failure.WithCode(fmt.Errorf("resuming the run: %w", err), failure.Internal)
+		}
+		if manifest, err := ReadManifest(dir); !begun && err == nil && manifest.Finished == nil {
+			// It was cut off before its first line.
+			journal, err := Create(dir, c)
+			return journal, &Finished{}, err
+		}
 		if err := unfold(dir); err != nil {
 			return nil, nil, failure.WithCode(err, failure.Internal)
 		}
