@@ -43,7 +43,7 @@ var _ = Describe("the manifest", func() {
 		finished := resultstest.Start.Add(time.Minute)
 		want := results.Manifest{
 			ID: "x", Tool: results.Tool{Version: "1.2", Platform: "linux/amd64"}, Started: resultstest.Start, Finished: &finished, Host: "h",
-			Git: &results.Git{Commit: "abc", Dirty: true}, Flags: []string{"run", "a b"}, Plan: resultstest.Size{Items: 1, Providers: 2, Repeats: 1}.Head(), Environment: []string{"CI"},
+			Git: &results.Git{Commit: "abc"}, Warnings: []results.WarningCount{{Code: "c", Text: "t", Count: 2}}, Flags: []string{"run", "a b"}, Plan: resultstest.Size{Items: 1, Providers: 2, Repeats: 1}.Head(), Environment: []string{"CI"},
 		}
 		Expect(results.WriteManifest(dir, want)).To(Succeed())
 		got, err := results.ReadManifest(dir)

@@ -46,10 +46,9 @@ type Tool struct {
 	Platform string `json:"platform"`
 }
 
-// Git is the state of the repository when the run started. Dirty says that files differed from the commit.
+// Git is the repository when the run started.
 type Git struct {
 	Commit string `json:"commit"`
-	Dirty  bool   `json:"dirty"`
 }
 
 // WriteManifest replaces the manifest of the run in dir, atomically. V is set.
