@@ -75,9 +75,9 @@ type toolKeys struct {
 type commandToolKeys struct {
 	Name        string      `yaml:"name,required"`
 	Description string      `yaml:"description,required"`
-	Parameters  strict.Node `yaml:"parameters"`
-	Effect      *string     `yaml:"effect"`
-	Scope       *string     `yaml:"scope"`
+	Parameters  strict.Node `yaml:"parameters" schema:"values" doc:"the JSON Schema of the arguments"`
+	Effect      *string     `yaml:"effect" values:"pure,read,write,irreversible" doc:"what it does to the world, write unless given"`
+	Scope       *string     `yaml:"scope" values:"item,run" doc:"how long its process lives, item unless given"`
 	Command     []string    `yaml:"command"`
 }
 
@@ -97,11 +97,6 @@ func (k *toolKeys) DecodeStrict(n strict.Node, p *strict.Problems) {
 	}
 }
 
-var (
-	effects = []string{string(tool.Pure), string(tool.Read), string(tool.Write), string(tool.Irreversible)}
-	scopes  = []string{"item", "run"}
-)
-
 func (k *commandToolKeys) check(n strict.Node, p *strict.Problems) {
 	if v := n.Get("name"); v.Kind() == strict.String && k.Name == "" {
 		p.Key("name").Add(v.Pos(), "", "a name is empty")
@@ -111,15 +106,6 @@ func (k *commandToolKeys) check(n strict.Node, p *strict.Problems) {
 	} else if t := v.Get("type"); !t.IsZero() && t.Text() != "object" {
 		p.Key("parameters").Key("type").Add(t.Pos(), "write type: object", "the arguments of a tool are an object")
 	}
-	for _, one := range []struct {
-		key     string
-		value   *string
-		choices []string
-	}{{"effect", k.Effect, effects}, {"scope", k.Scope, scopes}} {
-		if one.value != nil && !slices.Contains(one.choices, *one.value) {
-			p.Key(one.key).Add(n.Get(one.key).Pos(), strict.Suggest(*one.value, one.choices), "unknown %s %q", one.key, *one.value)
-		}
-	}
 	if v := n.Get("command"); v.Kind() == strict.Sequence && (v.Len() == 0 || len(k.Command) > 0 && k.Command[0] == "") {
 		p.Key("command").Add(v.Pos(), "write the program first: [./weather]", "the command is empty")
 	}
@@ -127,7 +113,7 @@ func (k *commandToolKeys) check(n strict.Node, p *strict.Problems) {
 
 // tool returns the tool that the keys describe.
 func (k *commandToolKeys) tool(pos failure.Position) CommandTool {
-	t := CommandTool{Name: k.Name, Description: k.Description, Parameters: k.Parameters, Effect: tool.Write, Scope: scopes[0], Command: k.Command, Pos: pos}
+	t := CommandTool{Name: k.Name, Description: k.Description, Parameters: k.Parameters, Effect: tool.Write, Scope: "item", Command: k.Command, Pos: pos}
 	if k.Effect != nil {
 		t.Effect = tool.Effect(*k.Effect)
 	}

@@ -39,7 +39,7 @@ func (o *Optional[T]) DecodeStrict(n Node, p *Problems) {
 
 // Decode fills the value that into points to. What does not fit is added to p and left as it was.
 //
-// Keys of structs are named by a tag, `yaml:"name"` or `yaml:"name,required"`; fields without one are left alone, embedded structs without one are read as part of the outer struct. A tag `values:"a,b"` lists what a string may be, a tag `doc:"..."` describes the key in a schema.
+// Keys of structs are named by a tag, `yaml:"name"` or `yaml:"name,required"`; fields without one are left alone, embedded structs without one are read as part of the outer struct. A tag `values:"a,b"` lists what a string may be, the tags `doc:"..."` and `schema:"..."` describe the key in a schema, see [Schemas].
 // Fields may be bool, string, integers, floats, [time.Duration] (written "60s"), any ([Node.Any]), [Node], structs, slices, maps with string keys, pointers to these (null leaves them nil), [Optional] and every [Decoder].
 // null is a wrong value for every other type. into must be a non-nil pointer to such a type: another one is a mistake of the programmer and panics.
 func Decode(n Node, into any, p *Problems) {
@@ -177,6 +177,7 @@ type field struct {
 	required bool
 	values   []string // what a string may be; nil for anything
 	doc      string
+	schema   string // a name in [Schemas.Named], or ""
 }
 
 var structs sync.Map // reflect.Type to []field
@@ -199,7 +200,7 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		name, option, _ := strings.Cut(tag, ",")
-		own := field{name: name, index: f.Index, required: option == "required", doc: f.Tag.Get("doc")}
+		own := field{name: name, index: f.Index, required: option == "required", doc: f.Tag.Get("doc"), schema: f.Tag.Get("schema")}
 		if list, ok := f.Tag.Lookup("values"); ok {
 			own.values = strings.Split(list, ",")
 		}

@@ -2,6 +2,7 @@ package strict
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,6 +192,17 @@ func (n Node) Number() (Node, bool) {
 
 // NewString returns a string without a place.
 func NewString(text string) Node { return Node{kind: String, text: text} }
+
+// NewFloat returns a number without a place. NaN and infinities, which no file holds, become null.
+func NewFloat(f float64) Node {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return Node{kind: Null, text: "null"}
+	}
+	return Node{kind: Float, text: strconv.FormatFloat(f, 'f', -1, 64)}
+}
+
+// NewBool returns true or false without a place.
+func NewBool(b bool) Node { return Node{kind: Bool, text: strconv.FormatBool(b)} }
 
 // MapStrings returns the tree with each string value (not the keys) replaced by what f returns for it. Parts that do not change are shared. Use [Node.WithText] or [Node.At] inside f to keep places.
 func (n Node) MapStrings(f func(Node) Node) Node {

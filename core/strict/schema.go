@@ -11,8 +11,10 @@ type Schema = map[string]any
 
 // Schemas makes JSON Schemas from the types that [Decode] fills, so that what an editor checks and what a program accepts have one origin. The zero value is ready for use.
 type Schemas struct {
-	// Types are the schemas of types that decode themselves, of [Node] fields that hold more than any value, and of those that want another schema than their type says.
+	// Types are the schemas of types that decode themselves, and of those that want another schema than their type says.
 	Types map[reflect.Type]func() Schema
+	// Named are the schemas of fields with a tag `schema:"name"`, such as those of type [Node] that hold more than any value.
+	Named map[string]func() Schema
 
 	defs map[string]any
 }
@@ -88,9 +90,9 @@ func (s *Schemas) object(t reflect.Type) Schema {
 	properties := Schema{}
 	var required []string
 	for _, f := range fieldsOf(t) {
-		of := maps.Clone(s.Of(t.FieldByIndex(f.index).Type))
+		of := maps.Clone(s.field(t, f))
 		if f.values != nil {
-			of = Schema{"enum": anySlice(f.values)}
+			of = Enum(f.values...)
 			if t.FieldByIndex(f.index).Type.Kind() == reflect.Pointer {
 				of = OrNull(of)
 			}
@@ -109,6 +111,25 @@ func (s *Schemas) object(t reflect.Type) Schema {
 		schema["required"] = anySlice(required)
 	}
 	return schema
+}
+
+func (s *Schemas) field(t reflect.Type, f field) Schema {
+	if named, ok := s.Named[f.schema]; ok && f.schema != "" {
+		return named()
+	}
+	return s.Of(t.FieldByIndex(f.index).Type)
+}
+
+// Enum returns the schema of one of several strings.
+func Enum(values ...string) Schema { return Schema{"enum": anySlice(values)} }
+
+// AnyOf returns the schema of what one of several schemas takes.
+func AnyOf(of ...Schema) Schema {
+	list := make([]any, len(of))
+	for i, schema := range of {
+		list[i] = schema
+	}
+	return Schema{"anyOf": list}
 }
 
 func anySlice(list []string) []any {

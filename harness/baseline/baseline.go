@@ -19,6 +19,7 @@
 package baseline
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -28,6 +29,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/eval"
@@ -109,9 +113,9 @@ func (f *File) Append(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ",\n"...)
 		}
-		dst = conversation.AppendString(dst, p.ID)
+		dst = appendText(dst, p.ID)
 		dst = append(dst, `:{"model":`...)
-		dst = conversation.AppendString(dst, p.Model)
+		dst = appendText(dst, p.Model)
 		dst = appendField(dst, "agent_hash", p.AgentHash)
 		dst = appendField(dst, "prompt_hash", p.PromptHash)
 		dst = appendField(dst, "tools_hash", p.ToolsHash)
@@ -129,7 +133,7 @@ func (f *File) Append(dst []byte) []byte {
 
 func (i *Item) append(dst []byte) []byte {
 	dst = append(dst, `{"item":`...)
-	dst = conversation.AppendString(dst, i.Item)
+	dst = appendText(dst, i.Item)
 	dst = appendField(dst, "provider", i.Provider)
 	dst = appendField(dst, "item_hash", i.ItemHash)
 	dst = appendField(dst, "checks_hash", i.ChecksHash)
@@ -179,16 +183,55 @@ func (i *Item) append(dst []byte) []byte {
 	if i.Answer == nil {
 		dst = append(dst, "null"...)
 	} else {
-		dst = conversation.AppendString(dst, *i.Answer)
+		dst = appendText(dst, *i.Answer)
 	}
 	return append(dst, '}')
+}
+
+// unseen are the characters that would show a line of the git diff in another order than it has, or not at all. The table never changes, so that the bytes do not; joiners, which emoji need, are not in it.
+var unseen = &unicode.RangeTable{
+	R16: []unicode.Range16{
+		{Lo: 0x007f, Hi: 0x009f, Stride: 1}, // DEL, C1
+		{Lo: 0x00ad, Hi: 0x00ad, Stride: 1}, // soft hyphen
+		{Lo: 0x061c, Hi: 0x061c, Stride: 1}, // Arabic letter mark
+		{Lo: 0x180e, Hi: 0x180e, Stride: 1}, // Mongolian vowel separator
+		{Lo: 0x200b, Hi: 0x200b, Stride: 1}, // zero-width space
+		{Lo: 0x200e, Hi: 0x200f, Stride: 1}, // marks of direction
+		{Lo: 0x2028, Hi: 0x202e, Stride: 1}, // line separators, embeddings, overrides
+		{Lo: 0x2060, Hi: 0x206f, Stride: 1}, // word joiner, isolates
+		{Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, // byte order mark
+		{Lo: 0xfff9, Hi: 0xfffb, Stride: 1}, // annotations
+	},
+	R32:         []unicode.Range32{{Lo: 0xe0000, Hi: 0xe0fff, Stride: 1}}, // tags
+	LatinOffset: 2,
+}
+
+// appendText appends a JSON string in which what cannot be seen is an escape.
+func appendText(dst []byte, s string) []byte {
+	from := len(dst)
+	dst = conversation.AppendString(dst, s)
+	if !bytes.ContainsFunc(dst[from:], func(r rune) bool { return unicode.Is(unseen, r) }) {
+		return dst
+	}
+	text := string(dst[from:])
+	dst = dst[:from]
+	for _, r := range text {
+		if !unicode.Is(unseen, r) {
+			dst = utf8.AppendRune(dst, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			dst = fmt.Appendf(dst, `\u%04x`, unit)
+		}
+	}
+	return dst
 }
 
 func appendField(dst []byte, name, value string) []byte {
 	dst = append(dst, ',', '"')
 	dst = append(dst, name...)
 	dst = append(dst, `":`...)
-	return conversation.AppendString(dst, value)
+	return appendText(dst, value)
 }
 
 func appendNames(dst []byte, names []string) []byte {
@@ -197,7 +240,7 @@ func appendNames(dst []byte, names []string) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = conversation.AppendString(dst, name)
+		dst = appendText(dst, name)
 	}
 	return append(dst, ']')
 }

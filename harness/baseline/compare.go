@@ -111,22 +111,24 @@ const (
 	NoBaseline   = "no_baseline"
 )
 
-// passRate is the share of the judged repeats that passed.
-func passRate(i *Item) (float64, bool) {
-	n, passed := 0, 0
+// Judged counts the repeats that were judged, and those of them that passed.
+func (i *Item) Judged() (passed, of int) {
 	for _, p := range i.Passed {
 		if p != nil {
-			n++
+			of++
 			if *p {
 				passed++
 			}
 		}
 	}
-	return float64(passed) / float64(max(n, 1)), n > 0
+	return passed, of
 }
 
-// PassRate is the share of the item's judged repeats that passed; false where none was judged.
-func (i *Item) PassRate() (float64, bool) { return passRate(i) }
+// passRate is the share of the judged repeats that passed.
+func passRate(i *Item) (float64, bool) {
+	passed, of := i.Judged()
+	return float64(passed) / float64(max(of, 1)), of > 0
+}
 
 func score(i *Item) (float64, bool) {
 	n, sum := 0, 0.0

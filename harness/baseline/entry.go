@@ -114,7 +114,7 @@ func mean(sum int64, n int) int64 { return (sum + int64(n)/2) / int64(n) }
 
 func sorted(names []string) []string {
 	slices.Sort(names)
-	return slices.Compact(names)
+	return append([]string{}, slices.Compact(names)...)
 }
 
 // beginning returns the first [MaxAnswer] characters.
@@ -130,6 +130,11 @@ func beginning(s string) string {
 		n++
 	}
 	return s
+}
+
+// Whole reports whether every item of the dataset was to run, and the run has come to its end: what it lacks is not in the dataset.
+func Whole(run *results.Run) bool {
+	return !run.Incomplete && run.Manifest.Shard == nil && run.Summary.Selected.Items == run.Summary.Dataset.Items
 }
 
 // Calls reads the tools that repeat 1 of an entry called, in the order in which the model asked for them; nil where the run kept no trace of it.

@@ -35,11 +35,10 @@ type Invariant struct {
 
 // listed is a check or an invariant together with what rendering needs to know.
 type listed[T any] struct {
-	value  T
-	render bool // its arguments hold templates
+	value   T
+	render  bool   // its arguments hold templates
+	library string // the name under which a library has it; "" where none does
 }
-
-var modifiers = []string{"name", "weight", "threshold", "required"}
 
 func (d *Dataset) checks(n strict.Node, data bool, p *strict.Problems) []listed[Check] {
 	if n.Kind() != strict.Sequence {
@@ -49,9 +48,15 @@ func (d *Dataset) checks(n strict.Node, data bool, p *strict.Problems) []listed[
 	list := make([]listed[Check], 0, n.Len())
 	for i, entry := range n.Items() {
 		at := p.At(i)
+		if c, ok := d.libraryCheck(entry, at); ok {
+			if c.library != "" {
+				list = append(list, c)
+			}
+			continue
+		}
 		c := Check{Pos: entry.Pos()}
 		if d.check(entry, &c, true, at) {
-			list = append(list, listed[Check]{c, !data && hasTemplate(c.Args)})
+			list = append(list, listed[Check]{c, !data && hasTemplate(c.Args), ""})
 		}
 	}
 	return list
@@ -74,25 +79,11 @@ func (d *Dataset) check(n strict.Node, c *Check, outer bool, p *strict.Problems)
 			kinds = append(kinds, strict.Field{Key: key, Value: v})
 			continue
 		}
-		at := p.Key(key.Name)
-		switch {
-		case !outer:
+		if !outer {
 			p.Add(key.Pos(), "put it beside not", "%s stands within not", key.Name)
-		case key.Name == "name":
-			strict.Decode(v, &c.Name, at)
-			if v.Kind() == strict.String && c.Name == "" {
-				at.Add(v.Pos(), "", "a name is empty")
-			}
-		case key.Name == "weight":
-			strict.Decode(v, &c.Weight, at)
-			if c.Weight != nil && *c.Weight < 0 {
-				at.Add(v.Pos(), "0 reports without counting", "want a weight from 0")
-			}
-		case key.Name == "threshold":
-			c.Threshold = fraction(v, at)
-		case key.Name == "required":
-			strict.Decode(v, &c.Required, at)
+			continue
 		}
+		c.modify(key.Name, v, p.Key(key.Name))
 	}
 	if len(kinds) > 1 && d.options.Checks != nil {
 		// Of several the ones that are no check are the mistake: a misspelt modifier most often.
@@ -126,17 +117,37 @@ func (d *Dataset) check(n strict.Node, c *Check, outer bool, p *strict.Problems)
 	return d.knownCheck(kind.Key.Pos(), c.Kind, p) && p.Len() == found
 }
 
+// modify sets what stands beside the kind of a check.
+func (c *Check) modify(key string, v strict.Node, at *strict.Problems) {
+	switch key {
+	case "name":
+		strict.Decode(v, &c.Name, at)
+		if v.Kind() == strict.String && c.Name == "" {
+			at.Add(v.Pos(), "", "a name is empty")
+		}
+	case "weight":
+		strict.Decode(v, &c.Weight, at)
+		if c.Weight != nil && *c.Weight < 0 {
+			at.Add(v.Pos(), "0 reports without counting", "want a weight from 0")
+		}
+	case "threshold":
+		c.Threshold = fraction(v, at)
+	case "required":
+		strict.Decode(v, &c.Required, at)
+	}
+}
+
 func (d *Dataset) isCheck(kind string) bool {
 	return kind == "not" || slices.Contains(d.options.Checks, kind)
 }
 
 func (d *Dataset) knownCheck(pos failure.Position, kind string, p *strict.Problems) bool {
-	if message, hint := later(kind, "use"); message != "" {
-		p.Add(pos, hint, "%s", message)
-		return false
-	}
 	if d.options.Checks != nil && !d.isCheck(kind) {
-		p.Add(pos, strict.Suggest(kind, append(slices.Clone(d.options.Checks), "not")), "unknown check %q", kind)
+		hint := strict.Suggest(kind, slices.Concat(d.options.Checks, []string{"not"}, namesOf(d.libraries.checks)))
+		if _, ok := d.libraries.checks[kind]; ok {
+			hint = "a check of a library is used by its name: {use: " + kind + "}"
+		}
+		p.Add(pos, hint, "unknown check %q", kind)
 		return false
 	}
 	return true
@@ -159,7 +170,7 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 	list := make([]listed[Invariant], 0, n.Len())
 	for i, entry := range n.Items() {
 		at := p.At(i)
-		v := Invariant{Pos: entry.Pos()}
+		v, library := Invariant{Pos: entry.Pos()}, ""
 		nameAt := entry
 		switch entry.Kind() {
 		case strict.String:
@@ -181,6 +192,9 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 				}
 			}
 			if entry.Get("use").IsZero() {
+				if isRule(entry, at) {
+					continue
+				}
 				at.Add(entry.Pos(), "name it: {use: iteration-limit, ...}", "key \"use\" is missing")
 				continue
 			}
@@ -191,16 +205,39 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 			at.WrongType(entry, "an invariant: its name, or {use: name, ...}")
 			continue
 		}
-		if nameAt.Kind() == strict.String && d.options.Invariants != nil && !slices.Contains(d.options.Invariants, v.Name) {
-			at.Add(nameAt.Pos(), strict.Suggest(v.Name, d.options.Invariants), "unknown invariant %q", v.Name)
+		if of, ok := d.libraries.invariants[v.Name]; ok && nameAt.Kind() == strict.String {
+			library = v.Name
+			if !of.use(&v, nameAt, at) {
+				continue
+			}
+		} else if nameAt.Kind() == strict.String && !d.knownInvariant(nameAt, at) {
 			continue
 		}
-		list = append(list, listed[Invariant]{v, !data && hasTemplate(v.Params)})
+		list = append(list, listed[Invariant]{v, (!data || library != "") && hasTemplate(v.Params), library})
 	}
 	return list
 }
 
-// nameChecks gives each check without a name that of its kind, numbered from the second. p is seen from the mapping that holds the checks.
+// isRule adds that rules are not read where a mapping is one.
+func isRule(n strict.Node, p *strict.Problems) bool {
+	for _, key := range []string{"rule", "never", "sequence"} {
+		if v := n.Get(key); !v.IsZero() {
+			p.Add(n.KeyPos(key), "remove it; reading the file without it would run something else than it says", "rules (key %q) are not read by this version", key)
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Dataset) knownInvariant(n strict.Node, p *strict.Problems) bool {
+	if d.options.Invariants == nil || slices.Contains(d.options.Invariants, n.Text()) {
+		return true
+	}
+	p.Add(n.Pos(), strict.Suggest(n.Text(), slices.Concat(d.options.Invariants, namesOf(d.libraries.invariants))), "unknown invariant %q", n.Text())
+	return false
+}
+
+// nameChecks gives each check without a name that of its kind, numbered from the second. p is seen from the mapping that holds the checks; nil tells nothing.
 func nameChecks(checks []Check, p *strict.Problems) {
 	if len(checks) < 2 {
 		for i := range checks {
@@ -221,7 +258,7 @@ func nameChecks(checks []Check, p *strict.Problems) {
 				c.Name += "#" + strconv.Itoa(n)
 			}
 		}
-		if at, taken := first[c.Name]; taken {
+		if at, taken := first[c.Name]; taken && p != nil {
 			p.Key("checks").Add(c.Pos, "give it another name: name: ...", "a check named %q stands here a second time, first at %s", c.Name, at)
 			continue
 		}
@@ -229,16 +266,11 @@ func nameChecks(checks []Check, p *strict.Problems) {
 	}
 }
 
-// checkNames returns the names that listed checks have among themselves.
-func checkNames(list []listed[Check], p *strict.Problems) []string {
+// checkNames looks whether listed checks can be told apart by their names.
+func checkNames(list []listed[Check], p *strict.Problems) {
 	checks := make([]Check, len(list))
 	for i := range list {
 		checks[i] = list[i].value
 	}
 	nameChecks(checks, p)
-	names := make([]string, len(checks))
-	for i := range checks {
-		names[i] = checks[i].Name
-	}
-	return names
 }

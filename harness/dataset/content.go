@@ -72,20 +72,12 @@ func checkInput(n strict.Node, p *strict.Problems) {
 	}
 }
 
-// content renders and reads the input of an item. It returns the canonical text of what the model will see.
-func (d *Dataset) content(it *Item, base, own *layer, s scope, m *media, p *strict.Problems) []byte {
-	from, n := base, base.input
-	if own.isReset(keyInput) || !own.input.IsZero() {
-		from, n = own, own.input
-	}
-	if n.IsZero() {
-		return nil // said by the caller, who knows where
-	}
-	at := from.problems(p).Key("input")
-	found := p.Len()
+// content renders and reads what the user says. It returns the canonical text of what the model will see. at is where it stands.
+func (d *Dataset) content(n strict.Node, from *layer, b *build, at *strict.Problems) ([]conversation.Content, []byte) {
+	found := at.Len()
 	if !from.data && hasTemplate(n) {
 		n = n.MapStrings(func(n strict.Node) strict.Node {
-			switch r := s.text(n, at); r.Kind() {
+			switch r := b.scope.text(n, at); r.Kind() {
 			case strict.Int, strict.Float, strict.Bool:
 				return r.WithText(r.Text())
 			default:
@@ -93,16 +85,16 @@ func (d *Dataset) content(it *Item, base, own *layer, s scope, m *media, p *stri
 			}
 		})
 	}
-	if p.Len() == found {
+	if at.Len() == found {
 		checkInput(n, at)
 	}
-	if p.Len() != found {
-		return nil
+	if at.Len() != found {
+		return nil, nil
 	}
 	if n.Kind() == strict.String {
-		it.Input = []conversation.Content{conversation.Text{Text: n.Text()}}
-		return n.AppendCanonical(nil)
+		return []conversation.Content{conversation.Text{Text: n.Text()}}, n.AppendCanonical(nil)
 	}
+	input := make([]conversation.Content, 0, n.Len())
 	canonical := []byte{'['}
 	for i, part := range n.Items() {
 		for key, v := range part.Fields() {
@@ -111,19 +103,19 @@ func (d *Dataset) content(it *Item, base, own *layer, s scope, m *media, p *stri
 			}
 			canonical = append(append(append(canonical, '"'), key.Name...), '"', ':')
 			if key.Name == "text" {
-				it.Input = append(it.Input, conversation.Text{Text: v.Text()})
+				input = append(input, conversation.Text{Text: v.Text()})
 				canonical = v.AppendCanonical(canonical)
 				continue
 			}
-			content, hash, ok := d.attachment(v, key.Name == "document", m, at.At(i).Key(key.Name))
+			content, hash, ok := d.attachment(v, key.Name == "document", b.media, at.At(i).Key(key.Name))
 			if !ok {
 				continue
 			}
-			it.Input = append(it.Input, content)
+			input = append(input, content)
 			canonical = append(append(append(canonical, '"'), hash...), '"')
 		}
 	}
-	return append(canonical, ']')
+	return input, append(canonical, ']')
 }
 
 // attachment reads an image or a document. The hash tells its bytes, or its address, from others.
@@ -171,11 +163,16 @@ func (d *Dataset) attachment(n strict.Node, document bool, m *media, p *strict.P
 	return nil, "", false
 }
 
-// media is what the reading of one item leaves for the next: the file read last, since neighbouring items often show the same one, and memory to build texts in.
+// media is what the reading of one item leaves for the next: the file read last, since neighbouring items often show the same one, memory to build in, and of what the item was made.
 type media struct {
-	file    string
-	last    attachmentFile
-	scratch text
+	file       string
+	last       attachmentFile
+	scratch    text
+	own        layer
+	stack      []*layer
+	scope      scope
+	checks     []from[Check]
+	invariants []from[Invariant]
 }
 
 type attachmentFile struct {

@@ -54,6 +54,23 @@ type Options struct {
 	Dir string
 	// Checks are the kinds of checks, Invariants the names of invariants, Metrics the names that gates may bound, Vendors those of providers.
 	Checks, Invariants, Metrics, Vendors []string
+	// Drift are the classes of drift.
+	Drift []string
+	// Set are KEY=VALUE pairs over the dataset: KEY is a path of keys of the dataset file with dots (gates.pass_rate, defaults.timeout), or items and keys of an item, which are set for every item; VALUE is YAML.
+	Set []string
+	// Temp is the folder for temporary files; "" is that of the system.
+	Temp string
+}
+
+// absolute returns a path as seen from Dir.
+func (o *Options) absolute(file string) (string, error) {
+	if !filepath.IsAbs(file) {
+		if !filepath.IsAbs(o.Dir) {
+			return "", failure.New(failure.Internal, "the current folder %q is not absolute", o.Dir)
+		}
+		file = filepath.Join(o.Dir, file)
+	}
+	return filepath.Clean(file), nil
 }
 
 // Dataset is a dataset file without its items.
@@ -78,16 +95,27 @@ type Dataset struct {
 	Normalize []Normalize
 	// Drift is what a replay does about each class of drift, over that of the project file: "serve", "warn" or "fail" by class. Classes that nobody names are not in it.
 	Drift map[string]string
+	// Project is what the project file of Root says.
+	Project *Project
+	// Warnings are set by [Dataset.Validate]: what a report must say although the dataset is right.
+	Warnings []Warning
 	// Count and Hash are set by [Dataset.Validate]: the number of items, and the hash of all that acts in a run: agents, providers, gates and items as resolved, but neither the description nor the contents of workspaces.
 	Count int
 	Hash  string
 
-	options  Options
-	unsure   bool // a provider is wrong, so that a name may well be right
-	defaults layer
-	items    items
-	folders  map[string]string // what is wrong with the workspaces seen so far
-	head     []byte            // canonical text of what Hash covers beside the items
+	options   Options
+	unsure    bool // a provider is wrong, so that a name may well be right
+	libraries libraries
+	// fromLibraries are the providers that the dataset has from libraries.
+	fromLibraries []libraryProvider
+	lower         []*layer   // those below the items: the project's, the defaults
+	overrides     []override // those above, for some items
+	setItems      strict.Node
+	set           *layer // the highest, from the command line; nil where there is none
+	items         items
+	spooled       map[string]*os.File // what pipes gave, by their absolute path
+	folders       map[string]string   // what is wrong with the workspaces seen so far
+	head          []byte              // canonical text of what Hash covers beside the items
 }
 
 // Role returns the provider of a role: the one of that id, or the only one where id is "". The error says what is missing or that there are several.
@@ -135,29 +163,26 @@ type Gate struct {
 }
 
 type fileKeys struct {
-	Version     strict.Node `yaml:"version,required"`
-	Name        strict.Node `yaml:"name,required"`
+	Version     strict.Node `yaml:"version,required" schema:"version" doc:"1"`
+	Name        strict.Node `yaml:"name,required" schema:"name" doc:"names the cassette folder and the baseline"`
 	Description string      `yaml:"description"`
-	Agent       strict.Node `yaml:"agent"`
-	Providers   strict.Node `yaml:"providers"`
-	Defaults    strict.Node `yaml:"defaults"`
-	Items       strict.Node `yaml:"items,required"`
-	Gates       strict.Node `yaml:"gates"`
-	Replay      replayKeys  `yaml:"replay"`
+	Use         strict.Node `yaml:"use" schema:"use" doc:"paths and globs of libraries, which give names to checks, invariants and providers"`
+	Agent       strict.Node `yaml:"agent" schema:"agent" doc:"the path of an agent file, or the agent"`
+	Providers   strict.Node `yaml:"providers" schema:"providers" doc:"the columns: vendor:model, the name of a library's, or a mapping"`
+	Defaults    strict.Node `yaml:"defaults" schema:"defaults" doc:"what items inherit"`
+	Items       strict.Node `yaml:"items,required" schema:"items" doc:"a list; the path or glob of .yaml, .json, .jsonl or .csv files; or {path, map}"`
+	Overrides   strict.Node `yaml:"overrides" schema:"overrides" doc:"other values for the items that an expression meets"`
+	Gates       strict.Node `yaml:"gates" schema:"gates" doc:"bounds on metrics"`
+	Replay      replayKeys  `yaml:"replay" doc:"how recordings are replayed"`
 }
 
 // UnknownKey implements [strict.UnknownKey].
-func (*fileKeys) UnknownKey(name string) (message, hint string) {
-	return later(name, "use", "target", "overrides")
-}
+func (*fileKeys) UnknownKey(name string) (message, hint string) { return later(name, "target") }
 
 type replayKeys struct {
-	AllowLeftover bool `yaml:"allow_leftover"`
-}
-
-// UnknownKey implements [strict.UnknownKey].
-func (*replayKeys) UnknownKey(name string) (message, hint string) {
-	return later(name, "normalize", "drift")
+	AllowLeftover bool        `yaml:"allow_leftover" doc:"what a cassette holds beyond what was asked is no failure"`
+	Normalize     strict.Node `yaml:"normalize" schema:"normalize" doc:"what differs from one run to the next, and what stands in its place"`
+	Drift         driftKeys   `yaml:"drift" schema:"drift" doc:"what a replay does about each class of drift"`
 }
 
 // later tells keys of the format that this version does not read from misspelt ones.
@@ -170,15 +195,11 @@ func later(name string, keys ...string) (message, hint string) {
 
 // Open reads a dataset file but for its items. Its problems are reported together, each with its place, and with those of the items where these can be found.
 func Open(file string, options Options) (*Dataset, error) {
-	if !filepath.IsAbs(file) {
-		if !filepath.IsAbs(options.Dir) {
-			return nil, failure.New(failure.Internal, "the current folder %q is not absolute", options.Dir)
-		}
-		file = filepath.Join(options.Dir, file)
+	file, err := options.absolute(file)
+	if err != nil {
+		return nil, err
 	}
-	file = filepath.Clean(file)
-	d := &Dataset{Root: Root(file, options.Dir), options: options, folders: map[string]string{}}
-	d.File = d.show(file)
+	d := newDataset(file, options)
 	if ext := strings.ToLower(filepath.Ext(file)); ext != ".yaml" && ext != ".yml" && ext != ".json" {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s: a dataset file ends in .yaml or .json", d.File), "items in other formats are named by a dataset file: items: %s", path.Base(d.File))
 	}
@@ -196,7 +217,7 @@ func Open(file string, options Options) (*Dataset, error) {
 		}
 		return nil, p.Err()
 	}
-	d.decode(root, list, &p)
+	d.decode(d.apply(root, &p), list, &p)
 	if p.Len() > 0 {
 		d.scan(nil, &p)
 		return nil, p.Err()
@@ -204,15 +225,18 @@ func Open(file string, options Options) (*Dataset, error) {
 	return d, nil
 }
 
+// newDataset returns a dataset of a file that is not read yet.
+func newDataset(file string, options Options) *Dataset {
+	d := &Dataset{Root: Root(file, options.Dir), options: options, folders: map[string]string{}, libraries: newLibraries()}
+	d.File = d.show(file)
+	return d
+}
+
 func (d *Dataset) decode(root strict.Node, list *strict.List, p *strict.Problems) {
 	var keys fileKeys
 	strict.Decode(root, &keys, p)
 	d.Description, d.AllowLeftover = keys.Description, keys.Replay.AllowLeftover
-	if v := keys.Version; !v.IsZero() && v.Kind() != strict.Int {
-		p.Key("version").WrongType(v, "a whole number")
-	} else if !v.IsZero() && v.Text() != "1" {
-		p.Key("version").Add(v.Pos(), "write version: 1", "this version of the program reads version 1")
-	}
+	versionOne(keys.Version, p)
 	if !keys.Name.IsZero() {
 		strict.Decode(keys.Name, &d.Name, p.Key("name"))
 		if problem := datasetNameProblem(d.Name); problem != "" && keys.Name.Kind() == strict.String {
@@ -220,19 +244,26 @@ func (d *Dataset) decode(root strict.Node, list *strict.List, p *strict.Problems
 		}
 	}
 	d.Agent = d.agent(keys.Agent, p.Key("agent"))
+	d.project(p)
+	d.use(d.Project.use, p.Key("use"))
+	d.use(keys.Use, p.Key("use"))
 	d.providers(keys.Providers, p.Key("providers"))
 	if keys.Agent.IsZero() && (len(d.Providers) == 0 || slices.ContainsFunc(d.Providers, func(v Provider) bool { return v.Agent.Node.IsZero() })) && root.Get("target").IsZero() {
 		p.Add(root.Pos(), "add it: agent: {task: {description: ...}}, or the path of an agent file", "key \"agent\" is missing")
 	}
-	if n := keys.Defaults; !n.IsZero() {
-		if n.Kind() != strict.Mapping {
-			p.Key("defaults").WrongType(n, "a mapping with keys of items")
-		} else {
-			at := p.Key("defaults")
-			d.defaults = d.layer(n, true, false, at)
-			d.defaults.checkNames = checkNames(d.defaults.checks, at)
-		}
+	if n := d.Project.defaults; !n.IsZero() {
+		d.below("project", n, p)
 	}
+	if n := keys.Defaults; !n.IsZero() {
+		d.below("defaults", n, p)
+	}
+	d.decodeOverrides(keys.Overrides, p.Key("overrides"))
+	if n := d.setItems; n.Len() > 0 {
+		d.set = &layer{name: "--set", path: func(root *strict.Problems) *strict.Problems { return root.Key("items") }}
+		d.decodeLayer(d.set, n, "", p.Key("items"))
+	}
+	d.Normalize = normalize(keys.Replay.Normalize, p.Key("replay").Key("normalize"))
+	d.Drift = d.drift(keys.Replay.Drift.node, d.Project.Drift, p.Key("replay").Key("drift"))
 	d.gates(keys.Gates, p.Key("gates"))
 	d.items = d.sources(keys.Items, list, p.Key("items"))
 	d.head = d.headText(root)
@@ -260,9 +291,18 @@ func (d *Dataset) resolve(n strict.Node, p *strict.Problems) (string, bool) {
 	case strings.Contains(text, `\`):
 		p.Add(n.Pos(), "write it with slashes", "the path has a backslash")
 	default:
-		return filepath.Join(d.Root, filepath.FromSlash(path.Dir(n.Pos().File)), filepath.FromSlash(text)), true
+		return filepath.Join(d.folderOf(n), filepath.FromSlash(text)), true
 	}
 	return "", false
+}
+
+// folderOf returns the absolute folder of the file that a node stands in; what stands on the command line is seen from the dataset.
+func (d *Dataset) folderOf(n strict.Node) string {
+	file := n.Pos().File
+	if strings.HasPrefix(file, setPlace) {
+		file = d.File
+	}
+	return filepath.Join(d.Root, filepath.FromSlash(path.Dir(file)))
 }
 
 // resolveInside is resolve for what must lie under the root.

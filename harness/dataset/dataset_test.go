@@ -206,11 +206,11 @@ replay: {allow_leftover: true}
 			Expect(wrong(fmt.Sprintf(text, key))).To(Equal(fmt.Sprintf("%skey %q is not read by this version | remove it; reading the file without it would run something else than it says", at, key)))
 		}
 	},
-		Entry("of the dataset", "items: [{id: a, input: b}]\n%s: 1\n", "d:6:1: ", "use", "overrides"),
-		Entry("of an item", "items: [{id: a, input: b, %s: 1}]\n", "d:5:27: items[0]: ", "turns", "messages", "audio", "user", "tool_mocks", "approvals", "answers", "limits", "pass_if", "quarantine", "database", "policy"),
+		Entry("of the dataset", "items: [{id: a, input: b}]\n%s: 1\n", "d:6:1: ", "target"),
+		Entry("of an item", "items: [{id: a, input: b, %s: 1}]\n", "d:5:27: items[0]: ", "audio", "database", "policy", "channels", "artifacts"),
 		Entry("of the defaults", "items: [{id: a, input: b}]\ndefaults: {%s: 1}\n", "d:6:12: defaults: ", "policy", "database"),
-		Entry("of replay", "items: [{id: a, input: b}]\nreplay: {%s: 1}\n", "d:6:10: replay: ", "normalize", "drift"),
-		Entry("of checks", "items: [{id: a, input: b, checks: [{%s: 1}]}]\n", "d:5:37: items[0].checks[0]: ", "use"),
+		Entry("of items elsewhere", "items: {%s: 1}\n", "d:5:9: items: ", "langfuse"),
+		Entry("of overrides", "items: [{id: a, input: b}]\ndefaults: {}\noverrides: [{match: 'true', %s: 1}]\n", "d:7:29: overrides[0]: ", "audio", "policy"),
 		Entry("of gates", "items: [{id: a, input: b}]\ngates: {%s: 1}\n", "d:6:9: gates: ", "regression"),
 	)
 
@@ -262,8 +262,9 @@ var _ = DescribeTable("providers that are wrong", func(provider, want string) {
 	Entry(nil, "[{provider: openai, model: m, max_tokens: 0}]", `d:5:54: providers[0].max_tokens: want a whole number from 1`),
 	Entry(nil, "[{provider: openai, model: m, price: {input: 1}}]", `d:5:49: providers[0].price: key "output" is missing | add it: output: ...`),
 	Entry(nil, "[{provider: openai, model: m, price: {input: -1, output: 1e300}}]", "d:5:57: providers[0].price.input: want a price, from 0 | it is USD per million tokens\nd:5:69: providers[0].price.output: want a price, from 0 | it is USD per million tokens"),
-	Entry(nil, "[{provider: openai, model: m, role: judge}]", `d:5:42: providers[0]: key "role" is not read by this version | remove it; reading the file without it would run something else than it says`),
-	Entry(nil, "[{provider: openai, model: m, capabilities: lax}]", `d:5:56: providers[0].capabilities: unknown value "lax" | write strict or leave the key out`),
+	Entry(nil, "[{provider: openai, model: m, role: juge}]", `d:5:48: providers[0].role: unknown value "juge" | did you mean "judge"?`),
+	Entry(nil, "[{provider: openai, model: m, limits: {rpm: 0}}]", `d:5:56: providers[0].limits.rpm: want a whole number from 1 | leave it out for no limit`),
+	Entry(nil, "[{provider: openai, model: m, capabilities: lax}]", `d:5:56: providers[0].capabilities: unknown value "lax" | choices: strict`),
 )
 
 var _ = Describe("gates", func() {
@@ -341,7 +342,7 @@ var _ = Describe("items", func() {
 	DescribeTable("that cannot be found", func(text, want string) {
 		Expect(wrong(text, map[string]string{"datasets/empty.jsonl": "\n \n", "datasets/empty.yaml": "", "datasets/none.yaml": "[]", "datasets/map.yaml": "a: b\n", "datasets/none.json": "[ ]", "datasets/q.csv": "a", "datasets/q.txt": "a", "datasets/dir.yaml/": ""})).To(Equal(want))
 	},
-		Entry(nil, "items:\n", "d:5:7: items: want a list of items or the path of a .yaml, .json or .jsonl file, got null | write a value or leave the key out"),
+		Entry(nil, "items:\n", "d:5:7: items: want a list of items or the path of a .yaml, .json, .jsonl or .csv file, got null | write a value or leave the key out"),
 		Entry(nil, "items: []\n", "d:5:8: items: the dataset has no items | write one: [{id: first, input: ...}]"),
 		Entry(nil, "items: empty.jsonl\n", "datasets/empty.jsonl:1:1: the file has no items | write one, or remove the file from the dataset"),
 		Entry(nil, "items: empty.yaml\n", "datasets/empty.yaml:1:1: empty: want a YAML document"),
@@ -351,11 +352,11 @@ var _ = Describe("items", func() {
 		Entry(nil, "items: no.jsonl\n", "d:5:8: items file datasets/no.jsonl does not exist | the path is relative to the file that names it"),
 		Entry(nil, "items: no*.jsonl\n", "d:5:8: items: no file matches no*.jsonl | the pattern is relative to the file that names it"),
 		Entry(nil, "items: 'no[.jsonl'\n", "d:5:8: items: \"no[.jsonl\" is no pattern | * and ? stand for characters of one name, [a-z] for one of several"),
-		Entry(nil, "items: q.csv\n", "d:5:8: items: items from .csv files are not read by this version | convert it to .jsonl"),
-		Entry(nil, "items: q.txt\n", "d:5:8: items: items file datasets/q.txt has an unknown extension | write a .yaml, .json or .jsonl file"),
+		Entry(nil, "items: q.csv\n", "datasets/q.csv:1:1: the file has no items | write one, or remove the file from the dataset"),
+		Entry(nil, "items: q.txt\n", "d:5:8: items: items file datasets/q.txt has an unknown extension | write a .yaml, .json, .jsonl or .csv file"),
 		Entry(nil, "items: dir.yaml\n", "d:5:8: items: datasets/dir.yaml is no file"),
 		Entry(nil, "items: d.yaml\n", "d:5:8: items: the dataset names itself as its items | name another file, or write the items as a list"),
-		Entry(nil, "items: {langfuse: x}\n", "d:5:9: items: items from {path: ..., map: ...} and {langfuse: ...} are not read by this version | remove it; reading the file without it would run something else than it says"),
+		Entry(nil, "items: {langfuse: x}\n", "d:5:9: items: key \"langfuse\" is not read by this version | remove it; reading the file without it would run something else than it says"),
 	)
 
 	DescribeTable("that are wrong", func(item, want string) {

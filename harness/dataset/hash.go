@@ -3,8 +3,10 @@ package dataset
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/echoeval/echoeval/core/strict"
 )
@@ -39,10 +41,36 @@ func (t text) hash() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// setHashes sets the item's hashes. input is the canonical text of the input.
-func (i *Item) setHashes(input []byte, scratch text) text {
+// hashed is what the hashes of an item cover beside what the item holds, as canonical text or as the nodes that it was decoded from.
+type hashed struct {
+	input, turns                                      []byte
+	messages, user, mocks, approvals, answers, limits strict.Node
+}
+
+// later appends the value of a key that the first datasets did not have: nothing where it is not set, so that their hashes stay.
+func (t *text) later(key string, n strict.Node) {
+	if !n.IsZero() {
+		t.string(key)
+		t.node(n)
+	}
+}
+
+func (t *text) checks(list []Check) {
+	for _, c := range list {
+		t.string(c.Kind)
+		t.node(c.Args)
+		t.string(c.Name)
+		t.bool(c.Not)
+		t.number(c.Weight)
+		t.number(c.Threshold)
+		t.bool(c.Required)
+	}
+}
+
+// setHashes sets the item's hashes.
+func (i *Item) setHashes(h *hashed, scratch text) text {
 	t := scratch[:0]
-	t.raw(input)
+	t.raw(h.input)
 	t.node(i.Vars)
 	t.node(i.ToolContext)
 	for _, s := range i.Script {
@@ -56,18 +84,19 @@ func (i *Item) setHashes(input []byte, scratch text) text {
 		}
 		t = append(t, ']')
 	}
+	if h.turns != nil {
+		t.string("turns")
+		t.raw(h.turns)
+	}
+	t.later("messages", h.messages)
+	t.later("user", h.user)
+	t.later("tool_mocks", h.mocks)
+	t.later("approvals", h.approvals)
+	t.later("answers", h.answers)
 	i.ItemHash = t.hash()
 
 	t = t[:0]
-	for _, c := range i.Checks {
-		t.string(c.Kind)
-		t.node(c.Args)
-		t.string(c.Name)
-		t.bool(c.Not)
-		t.number(c.Weight)
-		t.number(c.Threshold)
-		t.bool(c.Required)
-	}
+	t.checks(i.Checks)
 	t = append(t, ';')
 	for _, v := range i.Invariants {
 		t.string(v.Name)
@@ -80,6 +109,18 @@ func (i *Item) setHashes(input []byte, scratch text) text {
 	t.strings(drop)
 	t.number(i.Threshold)
 	t.node(i.Expected)
+	for k, turn := range i.Turns {
+		if len(turn.Checks) > 0 {
+			t.int(k + 1)
+			t.checks(turn.Checks)
+		}
+	}
+	t.later("limits", h.limits)
+	if i.PassIf != nil {
+		t.string("pass_if")
+		t.string(i.PassIf.Op)
+		t.number(&i.PassIf.Value)
+	}
 	i.ChecksHash = t.hash()
 	return t
 }
@@ -98,6 +139,10 @@ func (i *Item) appendResolved(dst []byte) []byte {
 	t.string(i.Skip)
 	t.string(i.Group)
 	t.strings(i.Providers)
+	if q := i.Quarantine; q != nil {
+		t.string("quarantine")
+		t.strings([]string{q.Owner, q.Until.Format(time.DateOnly), q.Reason})
+	}
 	return append(t, '\n')
 }
 
@@ -112,5 +157,12 @@ func (d *Dataset) headText(root strict.Node) []byte {
 	}
 	t.node(root.Get("gates"))
 	t.bool(d.AllowLeftover)
+	for _, v := range d.fromLibraries {
+		t.later("provider "+v.id, v.node)
+	}
+	t.later("normalize", root.Get("replay").Get("normalize"))
+	for _, class := range slices.Sorted(maps.Keys(d.Drift)) {
+		t.strings([]string{"drift", class, d.Drift[class]})
+	}
 	return append(t, '\n')
 }

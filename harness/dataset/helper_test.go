@@ -99,7 +99,11 @@ func collect(d *dataset.Dataset) []*dataset.Item {
 
 // problems gives an error as the user sees it, one line a problem.
 func problems(err error) string {
-	return strings.TrimSuffix(strings.NewReplacer("error: ", "", "\nhint: ", " | ", "datasets/d.yaml:", "d:").Replace(failure.Render(err)), "\n")
+	lines := strings.Split(strings.TrimSuffix(strings.NewReplacer("\nhint: ", " | ", "datasets/d.yaml:", "d:").Replace(failure.Render(err)), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimPrefix(lines[i], "error: ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 func inputText(i *dataset.Item) string {

@@ -1,12 +1,15 @@
 package dataset
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/filter"
 )
 
 // Item is one item as it will run: defaults merged, templates rendered.
@@ -63,141 +66,331 @@ type Item struct {
 	ItemHash, ChecksHash string
 }
 
-// pick returns the item's value of a key, else the default unless the item takes it back.
-func pick[T any](over, under *T, reset bool) *T {
-	if over != nil || reset {
-		return over
-	}
-	return under
+// build makes one item of its layers.
+type build struct {
+	d     *Dataset
+	item  *Item
+	stack []*layer // the lowest first
+	scope scope
+	media *media
+	p     *strict.Problems // seen from the item
 }
 
-// item lays a layer upon the defaults, renders it and computes the hashes. The item is usable only where p has no new problems.
-func (d *Dataset) item(own *layer, index int, pos failure.Position, m *media, p *strict.Problems) *Item {
-	base := &d.defaults
-	it := &Item{ID: own.id, Index: index, Pos: pos, Timeout: time.Minute, Repeat: 1}
-	combine := func(key int, under, over strict.Node) strict.Node {
-		switch {
-		case own.isReset(key):
-			return strict.Node{}
-		case over.IsZero():
-			return under
+// top returns the highest layer that has the key, unless one above takes it back.
+func (b *build) top(key int) *layer {
+	for _, l := range slices.Backward(b.stack) {
+		if !l.nodes[key].IsZero() {
+			return l
 		}
-		return merge(under, over)
+		if l.isReset(key) {
+			return nil
+		}
 	}
-	it.Vars = combine(keyVars, base.vars, own.vars)
-	it.Metadata = combine(keyMetadata, base.metadata, own.metadata)
-	it.Expected = own.expected
-	if it.Expected.IsZero() && !own.isReset(keyExpected) {
-		it.Expected = base.expected
-	}
-	s := scope{item: it.ID, vars: it.Vars, expected: it.Expected, metadata: it.Metadata}
-	it.ToolContext = combine(keyToolContext, base.rendered(s, base.toolContext, p, "tool_context"), own.rendered(s, own.toolContext, p, "tool_context"))
+	return nil
+}
 
-	if timeout := pick(own.timeout, base.timeout, own.isReset(keyTimeout)); timeout != nil {
-		it.Timeout = *timeout
-	}
-	if repeat := pick(own.repeat, base.repeat, own.isReset(keyRepeat)); repeat != nil {
-		it.Repeat = *repeat
-	}
-	it.Skip = value(pick(own.skip, base.skip, own.isReset(keySkip)))
-	it.Group = value(pick(own.group, base.group, own.isReset(keyGroup)))
-	it.Workspace = value(pick(own.workspace, base.workspace, own.isReset(keyWorkspace)))
-	it.Threshold = pick(own.threshold, base.threshold, own.isReset(keyThreshold))
-	it.Providers = own.providers
-	if it.Providers == nil && !own.isReset(keyProviders) {
-		it.Providers = base.providers
-	}
-	it.Tags = own.tags
-	if len(base.tags) > 0 && !own.isReset(keyTags) {
-		it.Tags = slices.Concat(base.tags, own.tags)
-	}
-	slices.Sort(it.Tags)
-	it.Tags = slices.Compact(it.Tags)
+// at gives the problems of a key of a layer.
+func (b *build) at(l *layer, key int) *strict.Problems {
+	return l.problems(b.p).Key(itemKeyNames[key])
+}
 
-	d.judged(it, base, own, s, p)
-	input := d.content(it, base, own, s, m, p)
-	from, script := base, base.script
-	if own.isReset(keyScript) || !own.script.IsZero() {
-		from, script = own, own.script
+// value returns the value of a key with its layers laid upon each other, rendered where its texts are, and the highest layer that has it; nothing and nil where there is none.
+func (b *build) value(key int) (strict.Node, *layer) {
+	top := b.top(key)
+	if top == nil {
+		return strict.Node{}, nil
 	}
-	if !script.IsZero() {
-		it.Script = steps(from.rendered(s, script, p, "script"), hasTemplate(script), from.problems(p).Key("script"))
+	k := &itemKeys[key]
+	if k.layering == replaces {
+		return b.rendered(top, key), top
 	}
-	m.scratch = it.setHashes(input, m.scratch)
+	var n strict.Node
+	for _, l := range b.stack {
+		if l.isReset(key) {
+			n = strict.Node{}
+		}
+		if own := b.rendered(l, key); n.IsZero() {
+			n = own
+		} else if !own.IsZero() {
+			n = merge(n, own, k.layering == gathers)
+		}
+	}
+	return n, top
+}
+
+func (b *build) rendered(l *layer, key int) strict.Node {
+	n := l.nodes[key]
+	if l.data || !itemKeys[key].rendered || !hasTemplate(n) {
+		return n
+	}
+	return b.scope.render(n, b.at(l, key))
+}
+
+// set puts the value of a key into to where a layer has it.
+func set[T any](b *build, key int, to *T, from func(*layer) *T) {
+	if l := b.top(key); l != nil {
+		if v := from(l); v != nil {
+			*to = *v
+		}
+	}
+}
+
+// build lays the layers of an item upon each other, renders them and computes the hashes. The item is usable only where p has no new problems.
+func (d *Dataset) build(own *layer, index int, node strict.Node, m *media, p *strict.Problems) *Item {
+	it := &Item{ID: own.id, Index: index, Pos: node.Pos(), Timeout: time.Minute, Repeat: 1}
+	b := &build{d: d, item: it, stack: append(append(m.stack[:0], d.lower...), own), media: m, p: p}
+	b.identify()
+	if len(d.overrides) > 0 {
+		before := len(b.stack)
+		b.override()
+		if len(b.stack) > before {
+			b.identify()
+		}
+	}
+	if d.set != nil {
+		b.stack = append(b.stack, d.set)
+		b.identify()
+	}
+	m.stack = b.stack
+	m.scope = b.scope
+	it.ToolContext, _ = b.value(keyToolContext)
+	set(b, keyTimeout, &it.Timeout, func(l *layer) *time.Duration { return l.timeout })
+	set(b, keyRepeat, &it.Repeat, func(l *layer) *int { return l.repeat })
+	set(b, keySkip, &it.Skip, func(l *layer) *string { return l.skip })
+	set(b, keyGroup, &it.Group, func(l *layer) *string { return l.group })
+	set(b, keyWorkspace, &it.Workspace, func(l *layer) *string { return l.workspace })
+	set(b, keyProviders, &it.Providers, func(l *layer) *[]string { return &l.providers })
+	set(b, keyApprovals, &it.Approvals, func(l *layer) *[]Approval { return &l.approvals })
+	if l := b.top(keyThreshold); l != nil {
+		it.Threshold = l.threshold
+	}
+	if l := b.top(keyPassIf); l != nil {
+		it.PassIf = l.passIf
+	}
+	if l := b.top(keyQuarantine); l != nil {
+		it.Quarantine = l.quarantine
+	}
+	b.judge()
+	var h hashed
+	b.speak(node, &h)
+	b.world(&h)
+	if n, l := b.value(keyScript); l != nil {
+		it.Script = steps(n, hasTemplate(l.nodes[keyScript]), b.at(l, keyScript))
+	}
+	m.scratch = it.setHashes(&h, m.scratch)
 	return it
 }
 
-// judged sets what the item is judged by.
-func (d *Dataset) judged(it *Item, base, own *layer, s scope, p *strict.Problems) {
-	dropAt := own.dropAt
-	it.Drop = own.drop
-	if it.Drop == nil && !own.isReset(keyDrop) {
-		it.Drop, dropAt = base.drop, base.dropAt
-	}
-	inherited := base.checks
-	if own.isReset(keyChecks) {
-		inherited = nil
-	}
-	it.Checks = make([]Check, 0, len(inherited)+len(own.checks))
-	addCheck := func(c listed[Check], i int, from *layer) {
-		if c.render {
-			c.value.Args = s.render(c.value.Args, from.problems(p).Key("checks").At(i).Key(c.value.Kind))
+// identify sets what templates and overrides look at.
+func (b *build) identify() {
+	it := b.item
+	it.Vars, _ = b.value(keyVars)
+	it.Metadata, _ = b.value(keyMetadata)
+	it.Expected, _ = b.value(keyExpected)
+	it.Tags = nil
+	for _, l := range b.stack {
+		if l.isReset(keyTags) {
+			it.Tags = nil
 		}
-		it.Checks = append(it.Checks, c.value)
+		it.Tags = append(it.Tags, l.tags...)
 	}
-	var dropped map[string]bool // whether the name was met
-	if len(it.Drop) > 0 {
-		dropped = make(map[string]bool, len(it.Drop))
-		for _, name := range it.Drop {
-			dropped[name] = false
-		}
-	}
-	for i, c := range inherited {
-		if _, drop := dropped[base.checkNames[i]]; drop {
-			dropped[base.checkNames[i]] = true
-			continue
-		}
-		addCheck(c, i, base)
-	}
-	for i, c := range own.checks {
-		addCheck(c, i, own)
-	}
-	nameChecks(it.Checks, p)
+	slices.Sort(it.Tags)
+	it.Tags = slices.Compact(it.Tags)
+	b.scope = scope{item: it.ID, vars: it.Vars, expected: it.Expected, metadata: it.Metadata}
+}
 
-	invariants := base.invariants
-	if own.isReset(keyInvariants) {
-		invariants = nil
+// override adds the layers of the overrides that the item meets.
+func (b *build) override() {
+	it := b.item
+	subject := &filter.Subject{ID: it.ID, Tags: it.Tags, Metadata: it.Metadata, Vars: it.Vars}
+	for i := range b.d.overrides {
+		o := &b.d.overrides[i]
+		met, err := o.match.Match(subject)
+		if err != nil && o.why == "" {
+			o.why = fmt.Sprintf("item %q: %s", it.ID, err)
+		}
+		if met {
+			o.met = true
+			b.stack = append(b.stack, &o.layer)
+		}
 	}
-	add := func(v listed[Invariant], i int, from *layer) {
+}
+
+// speak sets what the user says: input, turns, messages and user.
+func (b *build) speak(node strict.Node, h *hashed) {
+	it, d := b.item, b.d
+	input, turns := b.top(keyInput), b.top(keyTurns)
+	if n, l := b.value(keyMessages); l != nil {
+		it.Messages = messages(n, b.at(l, keyMessages))
+		h.messages = n
+		if last := len(it.Messages); input == nil && turns == nil && b.top(keyUser) == nil && last > 0 && it.Messages[last-1].Role() != conversation.RoleUser {
+			b.at(l, keyMessages).Add(n.Index(n.Len()-1).Pos(), "add input: ..., or end with a message of the user", "nobody asks anything: the last message is not the user's")
+		}
+	}
+	if n, l := b.value(keyUser); l != nil {
+		at := b.at(l, keyUser)
+		it.User = user(n, true, at)
+		h.user = n
+		if it.User != nil && !d.unsure {
+			if _, err := d.Role(RoleUser, it.User.Provider); err != nil {
+				at.Add(n.Pos(), strings.Join(failure.Hints(err), "; "), "%s", err)
+			}
+		}
+	}
+	if input != nil {
+		it.Input, h.input = d.content(input.nodes[keyInput], input, b, b.at(input, keyInput))
+	}
+	if turns != nil {
+		b.turns(turns, h)
+	}
+	if input == nil && turns == nil && it.User == nil && it.Messages == nil {
+		b.p.Add(node.Pos(), "add it: input: ...", "key \"input\" is missing")
+	}
+}
+
+func (b *build) turns(l *layer, h *hashed) {
+	at := b.at(l, keyTurns)
+	for i, t := range l.turns {
+		own := at.At(i)
+		turn := Turn{Pos: t.node.Pos()}
+		var text []byte
+		if !t.input.IsZero() {
+			turn.Input, text = b.d.content(t.input, l, b, own.Key("input"))
+		}
+		h.turns = append(append(h.turns, text...), ',')
+		for k, c := range t.checks {
+			turn.Checks = append(turn.Checks, b.check(c, own.Key("checks").At(k)))
+		}
+		nameChecks(turn.Checks, own)
+		b.item.Turns = append(b.item.Turns, turn)
+	}
+}
+
+// world sets what answers the agent beside its model.
+func (b *build) world(h *hashed) {
+	if n, l := b.value(keyToolMocks); l != nil {
+		b.item.ToolMocks = mocks(n, b.at(l, keyToolMocks))
+		h.mocks = n
+	}
+	if n, l := b.value(keyAnswers); l != nil {
+		b.item.Answers = answers(n, b.at(l, keyAnswers))
+		h.answers = n
+	}
+	if l := b.top(keyApprovals); l != nil {
+		h.approvals = l.nodes[keyApprovals]
+	}
+	if n, l := b.value(keyLimits); l != nil {
+		b.item.Limits = limits(n, b.at(l, keyLimits))
+		h.limits = n
+	}
+}
+
+// check renders a check. at is where it stands in its list.
+func (b *build) check(c listed[Check], at *strict.Problems) Check {
+	if c.render {
+		at = at.Key(c.value.Kind)
+		if c.library != "" {
+			at = b.p.Root().Key("checks").Key(c.library)
+		}
+		c.value.Args = b.scope.render(c.value.Args, at)
+	}
+	return c.value
+}
+
+// from is a check or an invariant and where it comes from.
+type from[T any] struct {
+	listed[T]
+	layer *layer
+	index int
+}
+
+// judge sets what the item is judged by. The highest layer that drops something drops what those below it brought.
+func (b *build) judge() {
+	it := b.item
+	checks, invariants := b.media.checks[:0], b.media.invariants[:0]
+	dropping := b.top(keyDrop)
+	for _, l := range b.stack {
+		if l.isReset(keyChecks) {
+			checks = checks[:0]
+		}
+		if l.isReset(keyInvariants) {
+			invariants = invariants[:0]
+		}
+		if l == dropping && len(l.drop) > 0 {
+			checks, invariants = b.drop(l, checks, invariants)
+		}
+		for i, c := range l.checks {
+			checks = append(checks, from[Check]{c, l, i})
+		}
+		for i, v := range l.invariants {
+			invariants = append(invariants, from[Invariant]{v, l, i})
+		}
+	}
+	b.media.checks, b.media.invariants = checks, invariants
+	it.Checks = make([]Check, 0, len(checks))
+	for _, c := range checks {
+		it.Checks = append(it.Checks, b.check(c.listed, c.layer.problems(b.p).Key("checks").At(c.index)))
+	}
+	nameChecks(it.Checks, b.p)
+	for _, v := range invariants {
 		if v.render {
-			v.value.Params = s.render(v.value.Params, from.problems(p).Key("invariants").At(i))
+			at := v.layer.problems(b.p).Key("invariants").At(v.index)
+			if v.library != "" {
+				at = b.p.Root().Key("invariants").Key(v.library)
+			}
+			v.value.Params = b.scope.render(v.value.Params, at)
 		}
 		it.Invariants = append(it.Invariants, v.value)
 	}
-	for i, v := range invariants {
-		if _, drop := dropped[v.value.Name]; drop {
-			dropped[v.value.Name] = true
-			continue
-		}
-		add(v, i, base)
-	}
-	for i, v := range own.invariants {
-		add(v, i, own)
-	}
-	d.checkDrop(dropped, dropAt, p)
 }
 
-// checkDrop reports names that nothing bears. An invariant of the standard group need not be named by the dataset.
-func (d *Dataset) checkDrop(dropped map[string]bool, at []strict.Node, p *strict.Problems) {
-	if len(dropped) == 0 || d.options.Invariants == nil {
-		return
+// drop removes what a layer drops. An invariant of the standard group need not be named by the dataset; any other name must be met.
+func (b *build) drop(l *layer, checks []from[Check], invariants []from[Invariant]) ([]from[Check], []from[Invariant]) {
+	met := make(map[string]bool, len(l.drop))
+	for _, name := range l.drop {
+		met[name] = false
 	}
-	for i, n := range at {
-		name := n.Text()
-		if dropped[name] || slices.Contains(d.options.Invariants, name) {
-			continue
+	b.item.Drop = l.drop
+	var names []string
+	if len(checks) > 0 {
+		inherited := make([]Check, len(checks))
+		for i := range checks {
+			inherited[i] = checks[i].value
 		}
-		choices := slices.Concat(d.defaults.checkNames, d.options.Invariants)
-		p.Key("drop").At(i).Add(n.Pos(), strict.Suggest(name, choices), "nothing inherited is named %q", name)
+		nameChecks(inherited, nil)
+		kept := checks[:0]
+		for i, c := range checks {
+			name := inherited[i].Name
+			names = append(names, name)
+			if _, drop := met[name]; drop {
+				met[name] = true
+				continue
+			}
+			kept = append(kept, c)
+		}
+		checks = kept
 	}
+	invariants = slices.DeleteFunc(invariants, func(v from[Invariant]) bool {
+		name := v.value.Name
+		if v.library != "" {
+			name = v.library
+		}
+		names = append(names, name)
+		_, drop := met[name]
+		if drop {
+			met[name] = true
+		}
+		return drop
+	})
+	if b.d.options.Invariants == nil {
+		return checks, invariants
+	}
+	at := l.problems(b.p).Key("drop")
+	for i, n := range l.nodes[keyDrop].Items() {
+		name := n.Text()
+		if !met[name] && !slices.Contains(b.d.options.Invariants, name) {
+			at.At(i).Add(n.Pos(), strict.Suggest(name, slices.Concat(names, b.d.options.Invariants)), "nothing inherited is named %q", name)
+		}
+	}
+	return checks, invariants
 }

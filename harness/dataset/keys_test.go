@@ -2,13 +2,18 @@ package dataset_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/echoeval/echoeval/core/agent"
+	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/dataset"
 )
 
@@ -37,6 +42,14 @@ providers:
   price:
     input: 1
     output: 2
+  limits:
+    rpm: 60
+    tpm: 1000
+    concurrency: 2
+- id: person
+  provider: script
+  role: user
+use: [lib.yaml]
 defaults:
   input: hi
   expected: x
@@ -55,6 +68,16 @@ defaults:
   providers: [terse]
   threshold: 0.5
   script: [{text: x}]
+  messages: [{role: user, content: x}]
+  tool_mocks: {a: 1}
+  approvals: [{tool: a, answer: allow}]
+  answers: {clarify: x}
+  limits: {steps: 3}
+  pass_if: ">= 0.5"
+  quarantine:
+    owner: ana
+    until: 2027-01-31
+    reason: x
 items:
   - id: one
     input: hi
@@ -74,99 +97,219 @@ items:
     providers: [terse]
     threshold: 0.5
     script: [{text: x}]
+    messages: [{role: user, content: x}]
+    tool_mocks: {a: 1}
+    approvals: [{tool: a, answer: allow}]
+    answers: {clarify: x}
+    limits: {steps: 3}
+    pass_if: ">= 0.5"
+    quarantine:
+      owner: ana
+      until: 2027-01-31
+      reason: x
+  - id: two
+    turns:
+    - input: x
+      checks: [{contains: x}]
+    tool_mocks:
+      a:
+      - args: {a: 1}
+        result: 1
+        times: 2
+      b:
+      - error: x
+    approvals:
+    - tool: a
+      answer: allow
+      scope: once
+    limits:
+      cost_usd: 0.5
+      tokens: 5
+      tool_calls: 5
+      steps: 5
+  - id: three
+    user:
+      persona: curt
+      goal: x
+      knows: {a: 1}
+      max_turns: 3
+      stop: x
+      provider: person
+overrides:
+- match: "true"
+  skip: x
 gates: {pass_rate: ">= 1"}
 replay:
   allow_leftover: true
+  normalize:
+  - in: any
+    regex: x
+    as: y
+  drift: {tool-result: warn}
 `
 
 var keyLine = regexp.MustCompile(`^( *)((?:- )?)([a-z_]+):( ?)(.*)$`)
 
-var _ = Describe("every key", func() {
-	files := func(text string) map[string]string {
-		return map[string]string{"datasets/d.yaml": text, "datasets/w/x": ""}
-	}
-	lines := strings.Split(strings.TrimSuffix(everyKey, "\n"), "\n")
-	lists := map[string]bool{}
-	for _, key := range strings.Fields("providers items checks invariants drop tags stop script input gates") {
-		lists[key] = true
-	}
-	type keyAt struct {
-		line, column     int // of the key, from 1
-		indent, key, say string
-		value            string
-	}
-	var keys []keyAt
-	for i, line := range lines {
-		m := keyLine.FindStringSubmatch(line)
-		if m == nil || strings.HasPrefix(line, "- script") {
-			continue
+// everyProjectKey, everyLibraryKey and everyAgentKey are files with every key of theirs, each on a line of its own.
+const everyProjectKey = `version: 1
+datasets: [datasets/d.yaml]
+use: [datasets/lib.yaml]
+defaults:
+  tags: [a]
+  timeout: 5s
+  quarantine: {owner: a, until: 2027-01-31, reason: x}
+cassettes: c/d
+baselines: b
+redact:
+- name: patient-id
+  regex: "P-[0-9]{8}"
+redact_allow:
+- regex: "sk-example-.*"
+  why: a fake key
+replay:
+  drift: {tool-result: warn}
+prices: prices.yaml
+`
+
+const everyLibraryKey = `version: 1
+checks:
+  polite: {contains: please}
+  long:
+    regex: "[a-z]{50}"
+    name: length
+    weight: 2
+    threshold: 0.5
+    required: true
+invariants:
+  strict-loop: {use: iteration-limit, max: 3, severity: warn}
+policies:
+  public: {tools: {profile: minimal}}
+providers:
+- id: haiku
+  provider: openai
+  model: m
+  temperature: 0
+  price: {input: 1.0, output: 5.0}
+`
+
+const everyAgentKey = `version: 1
+name: clerk
+persona:
+  role: r
+  goal: g
+  backstory: b
+task:
+  description: d
+  expected_output: e
+tools:
+- read_file
+- name: weather
+  description: d
+  parameters: {type: object}
+  effect: read
+  scope: item
+  command: [./weather]
+base_tool_names: [read_file]
+max_iterations: 3
+`
+
+// everyFile are the kinds of files with all their keys. Keys of one letter are names that the file gives, free are keys that take any value, or that are kinds of checks.
+var everyFile = []struct {
+	kind, file, text string
+	free             string
+	least            int
+	load             func(dir string) error
+}{
+	{"dataset", "datasets/d.yaml", everyKey, "expected result", 110, func(dir string) error { _, err := load(dir); return err }},
+	{"project", "echoeval.yaml", everyProjectKey, "", 16, func(dir string) error {
+		_, err := dataset.OpenProject(dir, options(dir))
+		return err
+	}},
+	{"library", "datasets/lib.yaml", everyLibraryKey, "polite long regex public", 14, func(dir string) error { return dataset.OpenLibrary("datasets/lib.yaml", options(dir)) }},
+	{"agent", "datasets/agent.yaml", everyAgentKey, "", 17, func(dir string) error {
+		data, err := os.ReadFile(filepath.Join(dir, "datasets/agent.yaml"))
+		if err != nil {
+			return err
 		}
-		keys = append(keys, keyAt{i + 1, utf8.RuneCountInString(m[1]+m[2]) + 1, m[1] + strings.Repeat(" ", len(m[2])), m[3], fmt.Sprintf("line %d: %s", i+1, m[3]), m[5]})
-	}
+		n, err := strict.Parse("datasets/agent.yaml", data)
+		if err != nil {
+			return err
+		}
+		var p strict.Problems
+		agent.Decode(n, &p)
+		return p.Err()
+	}},
+}
 
-	It("stands in the dataset of this test, which is right", func() {
-		d, err := load(project(files(everyKey)))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(d.Count).To(Equal(1))
-		Expect(len(keys)).To(BeNumerically(">=", 60))
-	})
+func options(dir string) dataset.Options {
+	o := known
+	o.Dir = dir
+	return o
+}
 
-	for _, line := range []string{"\n", "\r\n"} {
-		for _, k := range keys {
-			rest := func(replaced string) string {
-				all := append([]string{}, lines...)
-				all[k.line-1] = replaced
-				return strings.Join(all, line) + line
+var _ = Describe("every key", func() {
+	for _, file := range everyFile {
+		Describe("of a "+file.kind, func() {
+			lines := strings.Split(strings.TrimSuffix(file.text, "\n"), "\n")
+			free := strings.Fields(file.free)
+			found := func(all []string, end string) string {
+				files := map[string]string{"datasets/d.yaml": head + "items: [{id: a, input: b}]\n", "datasets/w/x": "", "datasets/lib.yaml": "version: 1\n"}
+				files[file.file] = strings.Join(all, end) + end
+				if err := file.load(project(files)); err != nil {
+					return "\n" + strings.ReplaceAll(problems(err), file.file+":", "d:")
+				}
+				return ""
 			}
-			original := lines[k.line-1]
-			at := func(column int) string { return fmt.Sprintf("d:%d:%d: ", k.line, column) }
-
-			It(fmt.Sprintf("is named when misspelt, %s, line end %q", k.say, line), func() {
-				text := rest(strings.Replace(original, k.key+":", "x"+k.key+":", 1))
-				_, err := load(project(files(text)))
-				Expect("\n" + problems(err)).To(MatchRegexp(fmt.Sprintf(`\n%s(\S+: )?unknown key "x%s" \| did you mean "%s"\?`, at(k.column), k.key, k.key)))
-			})
-
-			It(fmt.Sprintf("is named when of a wrong type, %s, line end %q", k.say, line), func() {
-				if k.key == "expected" {
-					return // any value will do
-				}
-				column := k.column + utf8.RuneCountInString(k.key) + 2
-				if lists[k.key] && k.value != "1" { // one input is a price
-					column++ // the list is right, its entry is not
-				}
-				prefix := original[:strings.Index(original, k.key)]
-				all := append([]string{}, lines[:k.line-1]...)
-				all = append(all, prefix+k.key+": [[5]]")
-				// A value of several lines goes with its key.
-				next := k.line
-				for k.value == "" && next < len(lines) && (strings.HasPrefix(lines[next], k.indent+" ") || strings.HasPrefix(lines[next], k.indent+"- ")) {
+			// valueEnd is the line behind the value of the key in a line.
+			valueEnd := func(i int, indent, value string) int {
+				next := i + 1
+				for value == "" && next < len(lines) && (strings.HasPrefix(lines[next], indent+" ") || strings.HasPrefix(lines[next], indent+"- ")) {
 					next++
 				}
-				all = append(all, lines[next:]...)
-				_, err := load(project(files(strings.Join(all, line) + line)))
-				Expect("\n" + problems(err)).To(MatchRegexp(fmt.Sprintf(`\nd:%d:%d: (.*: )?want `, k.line, column)))
+				return next
+			}
+
+			It("stands in the file of this test, which is right", func() {
+				Expect(found(lines, "\n")).To(BeEmpty())
 			})
 
-			It(fmt.Sprintf("is named when doubled, %s, line end %q", k.say, line), func() {
-				all := append([]string{}, lines[:k.line-1]...)
-				all = append(all, original, k.indent+k.key+": 1")
-				if k.value == "" {
-					// The second one stands behind the whole value.
-					next := k.line
-					for next < len(lines) && (strings.HasPrefix(lines[next], k.indent+" ") || strings.HasPrefix(lines[next], k.indent+"- ")) {
-						next++
-					}
-					all = append(append(append([]string{}, lines[:next]...), k.indent+k.key+": 1"), lines[next:]...)
-					_, err := load(project(files(strings.Join(all, line) + line)))
-					Expect(problems(err)).To(ContainSubstring(fmt.Sprintf("d:%d:%d: key %q stands here a second time, first at d:%d:%d", next+1, k.column, k.key, k.line, k.column)))
-					return
+			keys := 0
+			for i, original := range lines {
+				m := keyLine.FindStringSubmatch(original)
+				if m == nil || strings.HasPrefix(original, "- script") || len(m[3]) == 1 {
+					continue
 				}
-				all = append(all, lines[k.line:]...)
-				_, err := load(project(files(strings.Join(all, line) + line)))
-				Expect(problems(err)).To(ContainSubstring(fmt.Sprintf("d:%d:%d: key %q stands here a second time, first at d:%d:%d", k.line+1, k.column, k.key, k.line, k.column)))
-			})
-		}
+				keys++
+				indent, key, value := m[1]+strings.Repeat(" ", len(m[2])), m[3], m[5]
+				line, column := i+1, utf8.RuneCountInString(m[1]+m[2])+1
+				end := valueEnd(i, indent, value)
+				with := func(from, to int, replaced ...string) []string {
+					return slices.Concat(lines[:from], replaced, lines[to:])
+				}
+				for _, ending := range []string{"\n", "\r\n"} {
+					say := fmt.Sprintf(", line %d: %s, line end %q", line, key, ending)
+					if !slices.Contains(free, key) || key == "expected" || key == "result" {
+						It("is named when misspelt"+say, func() {
+							misspelt := strings.Replace(original, key+":", "x"+key+":", 1)
+							Expect(found(with(i, i+1, misspelt), ending)).To(MatchRegexp(fmt.Sprintf(`\nd:%d:%d: (\S+: )?unknown (key|metric) "x%s" \| did you mean "%s"\?`, line, column, key, key)))
+						})
+					}
+					if !slices.Contains(free, key) {
+						It("is named when of a wrong type"+say, func() {
+							// Of [[5]] the list may be right, and its entry wrong.
+							at := column + utf8.RuneCountInString(key) + 2
+							wrong := original[:strings.Index(original, key)] + key + ": [[5]]"
+							Expect(found(with(i, end, wrong), ending)).To(MatchRegexp(fmt.Sprintf(`\nd:%d:(%d|%d): (.*: )?want `, line, at, at+1)))
+						})
+					}
+					It("is named when doubled"+say, func() {
+						second := with(end, end, indent+key+": 1")
+						Expect(found(second, ending)).To(ContainSubstring(fmt.Sprintf("d:%d:%d: key %q stands here a second time, first at d:%d:%d", end+1, column, key, line, column)))
+					})
+				}
+			}
+			Expect(keys).To(BeNumerically(">=", file.least))
+		})
 	}
 })
 

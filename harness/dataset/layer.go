@@ -9,24 +9,22 @@ import (
 	"github.com/echoeval/echoeval/core/strict"
 )
 
-// layer is what the defaults or an item say, before they are laid upon each other. A key set to null is in reset.
+// layer is what one place says of an item, before it is laid upon others. A key set to null is in reset.
 type layer struct {
+	// name is how the layer is called where an item is explained.
+	name string
+	// path is where the layer stands, for problems; nil for the item itself.
+	path  func(root *strict.Problems) *strict.Problems
 	reset uint32
-	data  bool // from a .jsonl file: never rendered
+	data  bool // from a file of data: never rendered
 
-	defaults bool
-	id       string
-	input    strict.Node
-	script   strict.Node
-
-	expected                    strict.Node
-	metadata, vars, toolContext strict.Node
+	id    string
+	nodes [keyCount]strict.Node // as written; zero where the key is not there or null
 
 	checks     []listed[Check]
 	invariants []listed[Invariant]
-	checkNames []string // by which an item may drop them
+	turns      []turn
 	drop       []string
-	dropAt     []strict.Node
 	tags       []string
 	workspace  *string
 	timeout    *time.Duration
@@ -35,139 +33,166 @@ type layer struct {
 	group      *string
 	providers  []string
 	threshold  *float64
+	passIf     *Bound
+	approvals  []Approval
+	quarantine *Quarantine
 }
 
-// The keys of an item, in the order of itemKeys.
-const (
-	keyID = iota
-	keyInput
-	keyExpected
-	keyChecks
-	keyInvariants
-	keyDrop
-	keyTags
-	keyMetadata
-	keyVars
-	keyToolContext
-	keyWorkspace
-	keyTimeout
-	keyRepeat
-	keySkip
-	keyGroup
-	keyProviders
-	keyThreshold
-	keyScript
-)
-
-var itemKeys = []string{"id", "input", "expected", "checks", "invariants", "drop", "tags", "metadata", "vars", "tool_context", "workspace", "timeout", "repeat", "skip", "group", "providers", "threshold", "script"}
-
-// laterItemKeys are keys of the format that this version does not read.
-var laterItemKeys = []string{"turns", "messages", "audio", "user", "tool_mocks", "approvals", "answers", "limits", "pass_if", "quarantine", "database", "policy", "channels", "artifacts"}
+// turn is a turn before it is rendered.
+type turn struct {
+	node   strict.Node
+	input  strict.Node
+	checks []listed[Check]
+}
 
 func (l *layer) isReset(key int) bool { return l.reset&(1<<key) != 0 }
 
-// layer decodes one layer. What is wrong is added to p.
-func (d *Dataset) layer(n strict.Node, defaults, data bool, p *strict.Problems) layer {
-	l := layer{data: data, defaults: defaults}
+// own reports whether the layer is that of the item itself, which is looked at as a whole when it is made.
+func (l *layer) own() bool { return l.path == nil }
+
+// problems gives the problems of an item as seen from the layer.
+func (l *layer) problems(p *strict.Problems) *strict.Problems {
+	if l.own() {
+		return p
+	}
+	return l.path(p.Root())
+}
+
+// decode decodes the keys of one layer into l, whose name, path and data are set. extra names a key that is not the item's. What is wrong is added to p, which is seen from the layer.
+func (d *Dataset) decodeLayer(l *layer, n strict.Node, extra string, p *strict.Problems) {
 	for key, v := range n.Fields() {
-		k := slices.Index(itemKeys, key.Name)
-		if k < 0 || k == keyID && defaults {
-			d.unknownItemKey(key, defaults, p)
+		k := slices.Index(itemKeyNames, key.Name)
+		if k < 0 || k == keyID && !l.own() {
+			if key.Name != extra || extra == "" {
+				d.unknownItemKey(key, l, extra, p)
+			}
 			continue
 		}
 		if v.IsNull() && k != keyID {
 			l.reset |= 1 << k
 			continue
 		}
-		at := p.Key(key.Name)
-		switch k {
-		case keyID:
-			if l.id = v.Text(); v.Kind() != strict.String {
-				l.id = ""
-				at.WrongType(v, "a string")
-			} else if problem := itemIDProblem(l.id); problem != "" {
-				at.Add(v.Pos(), "", "%s", problem)
-			}
-		case keyInput:
-			l.input = v
-			if defaults && !hasTemplate(v) {
-				checkInput(v, at) // that of an item is looked at when it is rendered
-			}
-		case keyExpected:
-			l.expected = v
-		case keyChecks:
-			l.checks = d.checks(v, data, at)
-		case keyInvariants:
-			l.invariants = d.invariants(v, data, at)
-		case keyDrop:
-			strict.Decode(v, &l.drop, at)
-			for _, name := range v.Items() {
-				l.dropAt = append(l.dropAt, name)
-			}
-		case keyTags:
-			l.tags = tags(v, at)
-		case keyMetadata:
-			l.metadata = mapping(v, at)
-		case keyVars:
-			l.vars = mapping(v, at)
-		case keyToolContext:
-			l.toolContext = mapping(v, at)
-		case keyWorkspace:
-			l.workspace = d.workspace(v, at)
-		case keyTimeout:
-			strict.Decode(v, &l.timeout, at)
-			if l.timeout != nil && *l.timeout <= 0 {
-				at.Add(v.Pos(), "write how long the item may take: 60s", "want a duration above 0")
-			}
-		case keyRepeat:
-			strict.Decode(v, &l.repeat, at)
-			if l.repeat != nil && (*l.repeat < 1 || *l.repeat > maxRepeat) {
-				at.Add(v.Pos(), "", "want a whole number from 1 to %d", maxRepeat)
-			}
-		case keySkip:
-			strict.Decode(v, &l.skip, at)
-			if l.skip != nil && strings.TrimSpace(*l.skip) == "" && v.Kind() == strict.String {
-				at.Add(v.Pos(), "say why: skip: waits for the new form", "the reason is empty")
-			}
-		case keyGroup:
-			strict.Decode(v, &l.group, at)
-			if l.group != nil && *l.group == "" && v.Kind() == strict.String {
-				at.Add(v.Pos(), "", "the group is empty")
-			}
-		case keyProviders:
-			strict.Decode(v, &l.providers, at)
-			for i, id := range v.Items() {
-				d.checkProvider(id, at.At(i))
-			}
-			if v.Kind() == strict.Sequence && v.Len() == 0 {
-				at.Add(v.Pos(), "name one, leave the key out, or say why: skip: ...", "the item is for no provider")
-			}
-		case keyThreshold:
-			l.threshold = fraction(v, at)
-		case keyScript:
-			l.script = v
-			if defaults && !hasTemplate(v) {
-				steps(v, false, at)
+		l.nodes[k] = v
+		d.decodeKey(l, k, v, p.Key(key.Name))
+	}
+	for _, rule := range instead {
+		if l.nodes[rule.key].IsZero() {
+			continue
+		}
+		for _, other := range rule.over {
+			if l.nodes[other].IsZero() {
+				l.reset |= 1 << other
+			} else if rule.key < other {
+				p.Add(n.KeyPos(itemKeyNames[other]), "leave one of them out", "an item has either %s or %s", itemKeyNames[rule.key], itemKeyNames[other])
 			}
 		}
 	}
-	return l
+}
+
+func (d *Dataset) decodeKey(l *layer, k int, v strict.Node, at *strict.Problems) {
+	whole := !l.own() && !hasTemplate(v) // the item's own values are looked at when they are rendered
+	switch k {
+	case keyID:
+		if l.id = v.Text(); v.Kind() != strict.String {
+			l.id = ""
+			at.WrongType(v, "a string")
+		} else if problem := itemIDProblem(l.id); problem != "" {
+			at.Add(v.Pos(), "", "%s", problem)
+		}
+	case keyInput:
+		if whole {
+			checkInput(v, at)
+		}
+	case keyTurns:
+		l.turns = d.turns(v, l.data, at)
+	case keyMessages:
+		if whole {
+			messages(v, at)
+		}
+	case keyUser:
+		if !l.own() {
+			user(v, false, at)
+		}
+	case keyToolMocks:
+		if mapping(v, at).IsZero() {
+			l.nodes[k] = strict.Node{}
+		} else if whole {
+			mocks(v, at)
+		}
+	case keyAnswers, keyMetadata, keyVars, keyToolContext:
+		l.nodes[k] = mapping(v, at)
+	case keyLimits:
+		limits(v, at)
+	case keyApprovals:
+		l.approvals = approvals(v, at)
+	case keyChecks:
+		l.checks = d.checks(v, l.data, at)
+	case keyInvariants:
+		l.invariants = d.invariants(v, l.data, at)
+	case keyDrop:
+		strict.Decode(v, &l.drop, at)
+	case keyTags:
+		l.tags = tags(v, at)
+	case keyWorkspace:
+		l.workspace = d.workspace(v, at)
+	case keyTimeout:
+		strict.Decode(v, &l.timeout, at)
+		if l.timeout != nil && *l.timeout <= 0 {
+			at.Add(v.Pos(), "write how long the item may take: 60s", "want a duration above 0")
+		}
+	case keyRepeat:
+		strict.Decode(v, &l.repeat, at)
+		if l.repeat != nil && (*l.repeat < 1 || *l.repeat > maxRepeat) {
+			at.Add(v.Pos(), "", "want a whole number from 1 to %d", maxRepeat)
+		}
+	case keySkip:
+		strict.Decode(v, &l.skip, at)
+		if l.skip != nil && strings.TrimSpace(*l.skip) == "" && v.Kind() == strict.String {
+			at.Add(v.Pos(), "say why: skip: waits for the new form", "the reason is empty")
+		}
+	case keyGroup:
+		strict.Decode(v, &l.group, at)
+		if l.group != nil && *l.group == "" && v.Kind() == strict.String {
+			at.Add(v.Pos(), "", "the group is empty")
+		}
+	case keyProviders:
+		strict.Decode(v, &l.providers, at)
+		for i, id := range v.Items() {
+			d.checkProvider(id, at.At(i))
+		}
+		if v.Kind() == strict.Sequence && v.Len() == 0 {
+			at.Add(v.Pos(), "name one, leave the key out, or say why: skip: ...", "the item is for no provider")
+		}
+	case keyThreshold:
+		l.threshold = fraction(v, at)
+	case keyPassIf:
+		l.passIf = share(v, at)
+	case keyScript:
+		if whole {
+			steps(v, false, at)
+		}
+	case keyQuarantine:
+		l.quarantine = quarantine(v, at)
+	}
 }
 
 const maxRepeat = 10_000
 
-func (d *Dataset) unknownItemKey(key strict.Key, defaults bool, p *strict.Problems) {
+func (d *Dataset) unknownItemKey(key strict.Key, l *layer, extra string, p *strict.Problems) {
 	if message, hint := later(key.Name, laterItemKeys...); message != "" {
 		p.Add(key.Pos(), hint, "%s", message)
 		return
 	}
 	if key.Name == "id" {
-		p.Add(key.Pos(), "give each item its own", "defaults have no id")
+		p.Add(key.Pos(), "give each item its own", "%s have no id", l.name)
 		return
 	}
-	choices := itemKeys
-	if defaults {
-		choices = itemKeys[keyID+1:]
+	choices := itemKeyNames
+	if !l.own() {
+		choices = slices.Clone(itemKeyNames[keyID+1:])
+	}
+	if extra != "" {
+		choices = append(choices, extra)
 	}
 	p.Unknown(key, choices)
 }
@@ -200,8 +225,8 @@ func tags(n strict.Node, p *strict.Problems) []string {
 	return list
 }
 
-// merge lays over upon under as the rules of layers say for mappings: by key at every level, null taking back what is inherited.
-func merge(under, over strict.Node) strict.Node {
+// merge lays over upon under as the rules of layers say for mappings: by key at every level, null taking back what is inherited. With shallow the values of keys replace.
+func merge(under, over strict.Node, shallow bool) strict.Node {
 	if under.Kind() != strict.Mapping || over.Kind() != strict.Mapping {
 		return over
 	}
@@ -214,8 +239,11 @@ func merge(under, over strict.Node) strict.Node {
 		switch {
 		case upper.IsZero():
 			fields = append(fields, strict.Field{Key: key, Value: value})
-		case !upper.IsNull():
-			fields = append(fields, strict.Field{Key: key, Value: merge(value, upper)})
+		case upper.IsNull():
+		case shallow:
+			fields = append(fields, strict.Field{Key: key, Value: upper})
+		default:
+			fields = append(fields, strict.Field{Key: key, Value: merge(value, upper, false)})
 		}
 	}
 	for key, value := range over.Fields() {
@@ -224,20 +252,4 @@ func merge(under, over strict.Node) strict.Node {
 		}
 	}
 	return over.NewMapping(fields)
-}
-
-// rendered renders the value of a key of the layer, unless the layer is data.
-func (l *layer) rendered(s scope, n strict.Node, p *strict.Problems, key string) strict.Node {
-	if l.data || !hasTemplate(n) {
-		return n
-	}
-	return s.render(n, l.problems(p).Key(key))
-}
-
-// problems gives the problems of an item as seen from the layer.
-func (l *layer) problems(p *strict.Problems) *strict.Problems {
-	if l.defaults {
-		return p.Root().Key("defaults")
-	}
-	return p
 }

@@ -37,13 +37,15 @@ type Provider struct {
 type Price struct{ Input, Output money.USD }
 
 type providerKeys struct {
-	ID        *string     `yaml:"id"`
-	Provider  string      `yaml:"provider,required"`
-	Model     *string     `yaml:"model"`
-	BaseURL   *string     `yaml:"base_url"`
-	APIKeyEnv *string     `yaml:"api_key_env"`
-	Agent     strict.Node `yaml:"agent"`
-	Price     *priceKeys  `yaml:"price"`
+	ID        *string             `yaml:"id"`
+	Provider  string              `yaml:"provider,required"`
+	Model     *string             `yaml:"model"`
+	BaseURL   *string             `yaml:"base_url"`
+	APIKeyEnv *string             `yaml:"api_key_env"`
+	Agent     strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
+	Role      *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
+	Price     *priceKeys          `yaml:"price" doc:"USD per million tokens"`
+	Limits    *providerLimitsKeys `yaml:"limits"`
 
 	MaxTokens         *int     `yaml:"max_tokens"`
 	Temperature       *float64 `yaml:"temperature"`
@@ -53,7 +55,7 @@ type providerKeys struct {
 	ToolChoice        *string  `yaml:"tool_choice"`
 	ParallelToolCalls *bool    `yaml:"parallel_tool_calls"`
 	ReasoningEffort   *string  `yaml:"reasoning_effort"`
-	Capabilities      *string  `yaml:"capabilities"`
+	Capabilities      *string  `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
 }
 
 // UnknownKey implements [strict.UnknownKey].
@@ -61,7 +63,7 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 	if name == "api_key" {
 		return "a key does not stand in a file", "name the environment variable that holds it: api_key_env: OPENAI_API_KEY"
 	}
-	return later(name, "target", "role", "limits", "api_version", "thinking")
+	return later(name, "target", "api_version", "thinking")
 }
 
 type priceKeys struct {
@@ -100,6 +102,10 @@ func (d *Dataset) providers(n strict.Node, p *strict.Problems) {
 			continue
 		}
 		folders[folder] = v
+		if v.Role != "" {
+			d.Roles = append(d.Roles, v)
+			continue
+		}
 		d.Providers = append(d.Providers, v)
 	}
 }
@@ -110,11 +116,20 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 	idAt := n
 	switch n.Kind() {
 	case strict.String:
+		if of, ok := d.libraries.providers[n.Text()]; ok {
+			d.fromLibraries = append(d.fromLibraries, of)
+			of.value.Pos = n.Pos()
+			return of.value, true
+		}
 		var colon bool
 		v.ID = n.Text()
 		v.Vendor, v.Model, colon = strings.Cut(v.ID, ":")
 		if !colon || v.Vendor == "" || v.Model == "" {
-			p.Add(n.Pos(), "write vendor:model, such as openai:gpt-4o-mini", "%q is no provider", v.ID)
+			hint := "write vendor:model, such as openai:gpt-4o-mini"
+			if near, ok := strict.Nearest(v.ID, namesOf(d.libraries.providers)); ok {
+				hint = "did you mean \"" + near + "\"?"
+			}
+			p.Add(n.Pos(), hint, "%q is no provider", v.ID)
 			return v, false
 		}
 		d.checkVendor(n, v.Vendor, p)
@@ -178,11 +193,18 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 		MaxTokens: k.MaxTokens, Temperature: k.Temperature, TopP: k.TopP, Seed: k.Seed, Stop: k.Stop,
 		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
 	}
-	if c := n.Get("capabilities"); k.Capabilities != nil {
-		if *k.Capabilities != "strict" {
-			p.Key("capabilities").Add(c.Pos(), "write strict or leave the key out", "unknown value %q", *k.Capabilities)
+	v.Settings.Strict = k.Capabilities != nil
+	v.Role = value(k.Role)
+	if l := k.Limits; l != nil {
+		v.Limits = ProviderLimits{value(l.RPM), value(l.TPM), value(l.Concurrency)}
+		for _, one := range []struct {
+			key   string
+			value *int
+		}{{"rpm", l.RPM}, {"tpm", l.TPM}, {"concurrency", l.Concurrency}} {
+			if one.value != nil && *one.value < 1 {
+				p.Key("limits").Key(one.key).Add(n.Get("limits").Get(one.key).Pos(), "leave it out for no limit", "want a whole number from 1")
+			}
 		}
-		v.Settings.Strict = true
 	}
 	if k.Price == nil {
 		return

@@ -66,7 +66,7 @@ func steps(n strict.Node, rendered bool, p *strict.Problems) []Step {
 
 type callKeys struct {
 	Name string      `yaml:"name,required"`
-	Args strict.Node `yaml:"args"`
+	Args strict.Node `yaml:"args" schema:"values"`
 }
 
 func call(n strict.Node, p *strict.Problems) Call {

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"bufio"
+	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -14,19 +15,34 @@ import (
 
 // items is where a dataset's items come from: a list in the dataset file that is read entry by entry, a list that stands in the tree, or files.
 type items struct {
-	list  *strict.List
-	nodes strict.Node
-	files []string // absolute
-	at    failure.Position
+	list    *strict.List
+	nodes   strict.Node
+	files   []string // absolute
+	at      failure.Position
+	columns columnMap
 }
 
 // entry is one item as it stands in its file.
 type entry struct {
 	node strict.Node
 	err  error
-	data bool // a line of JSONL
+	data bool // a line of JSONL, a row of CSV
 	path func(p *strict.Problems, i int) *strict.Problems
 }
+
+// sourceKeys are the keys of items that come from a file whose columns have other names.
+type sourceKeys struct {
+	Path strict.Node `yaml:"path,required" schema:"text" doc:"the path or glob of .jsonl or .csv files"`
+	Map  strict.Node `yaml:"map" schema:"columns" doc:"keys of items, and the columns that they come from"`
+}
+
+// UnknownKey implements [strict.UnknownKey].
+func (*sourceKeys) UnknownKey(name string) (message, hint string) { return later(name, "langfuse") }
+
+const (
+	formats     = "a .yaml, .json, .jsonl or .csv file"
+	itemsWanted = "a list of items or the path of " + formats
+)
 
 func (d *Dataset) sources(n strict.Node, list *strict.List, p *strict.Problems) items {
 	s := items{list: list, nodes: n, at: n.Pos()}
@@ -42,55 +58,51 @@ func (d *Dataset) sources(n strict.Node, list *strict.List, p *strict.Problems) 
 	case strict.String:
 		s.files = d.itemFiles(n, p)
 	case strict.Mapping:
-		key, hint := n.KeyPos(""), "remove it; reading the file without it would run something else than it says"
-		for k := range n.Fields() {
-			key = k.Pos()
+		var keys sourceKeys
+		if langfuse := n.Get("langfuse"); !langfuse.IsZero() {
+			message, hint := keys.UnknownKey("langfuse")
+			p.Add(n.KeyPos("langfuse"), hint, "%s", message)
 			break
 		}
-		p.Add(key, hint, "items from {path: ..., map: ...} and {langfuse: ...} are not read by this version")
+		strict.Decode(n, &keys, p)
+		if keys.Path.Kind() == strict.String {
+			s.files = d.itemFiles(keys.Path, p.Key("path"))
+		} else if !keys.Path.IsZero() {
+			p.Key("path").WrongType(keys.Path, "a string")
+		}
+		if !keys.Map.IsZero() {
+			s.columns = columns(keys.Map, p.Key("map"))
+			for _, file := range s.files {
+				if !isData(file) {
+					p.Add(n.KeyPos("map"), "write the items with the keys of items", "the columns of %s cannot be named otherwise: it is neither .jsonl nor .csv", d.show(file))
+				}
+			}
+		}
 	default:
-		p.WrongType(n, "a list of items or the path of a .yaml, .json or .jsonl file")
+		p.WrongType(n, itemsWanted)
 	}
 	return s
 }
 
+func isData(file string) bool { return isCSV(file) || strings.EqualFold(filepath.Ext(file), ".jsonl") }
+func isCSV(file string) bool  { return strings.EqualFold(filepath.Ext(file), ".csv") }
+
 func (d *Dataset) itemFiles(n strict.Node, p *strict.Problems) []string {
-	pattern, ok := d.resolve(n, p)
-	if !ok {
-		return nil
-	}
-	files := []string{pattern}
-	if strings.ContainsAny(n.Text(), "*?[") {
-		var err error
-		// Only the text is a pattern, not the folder that the project lies in.
-		dir := filepath.Join(d.Root, filepath.FromSlash(filepath.Dir(filepath.FromSlash(d.File))))
-		files, err = globIn(dir, filepath.FromSlash(n.Text()))
-		if err != nil {
-			p.Add(n.Pos(), "* and ? stand for characters of one name, [a-z] for one of several", "%q is no pattern", n.Text())
-			return nil
-		}
-		if len(files) == 0 {
-			p.Add(n.Pos(), "the pattern is relative to the file that names it", "no file matches %s", n.Text())
-			return nil
-		}
-	}
-	return slices.DeleteFunc(files, func(file string) bool { return !d.isItemFile(file, n, p) })
+	return slices.DeleteFunc(d.glob(n, p), func(file string) bool { return !d.isItemFile(file, n, p) })
 }
 
 // isItemFile adds a problem where a file cannot hold items.
 func (d *Dataset) isItemFile(file string, n strict.Node, p *strict.Problems) bool {
 	found := p.Len()
 	switch strings.ToLower(filepath.Ext(file)) {
-	case ".yaml", ".yml", ".json", ".jsonl":
+	case ".yaml", ".yml", ".json", ".jsonl", ".csv":
 		if info, err := os.Stat(file); err != nil {
 			p.AddError(failure.WithHint(unreadable(n.Pos(), "items file "+d.show(file), err), "the path is relative to the file that names it"))
-		} else if !info.Mode().IsRegular() {
+		} else if !info.Mode().IsRegular() && !isPipe(info.Mode()) {
 			p.Add(n.Pos(), "", "%s is no file", d.show(file))
 		}
-	case ".csv":
-		p.Add(n.Pos(), "convert it to .jsonl", "items from .csv files are not read by this version")
 	default:
-		p.Add(n.Pos(), "write a .yaml, .json or .jsonl file", "items file %s has an unknown extension", d.show(file))
+		p.Add(n.Pos(), "write "+formats, "items file %s has an unknown extension", d.show(file))
 	}
 	if filepath.Join(d.Root, filepath.FromSlash(d.File)) == file {
 		p.Add(n.Pos(), "name another file, or write the items as a list", "the dataset names itself as its items")
@@ -141,7 +153,14 @@ func (d *Dataset) entries() iter.Seq[entry] {
 	line := func(p *strict.Problems, _ int) *strict.Problems { return p }
 	return func(yield func(entry) bool) {
 		if d.items.list != nil {
-			d.listed(filepath.Join(d.Root, filepath.FromSlash(d.File)), d.items.list, inline, yield)
+			file := filepath.Join(d.Root, filepath.FromSlash(d.File))
+			in, err := openRegular(file)
+			if err != nil {
+				yield(entry{err: unreadable(d.items.at, "items file "+d.show(file), err), path: inline})
+				return
+			}
+			defer in.Close()
+			listEntries(in, d.items.list, inline, yield)
 			return
 		}
 		for i := range d.items.nodes.Len() {
@@ -150,14 +169,11 @@ func (d *Dataset) entries() iter.Seq[entry] {
 			}
 		}
 		for _, file := range d.items.files {
-			name := d.show(file)
-			if strings.EqualFold(filepath.Ext(file), ".jsonl") {
-				if !d.lines(file, name, line, yield) {
-					return
-				}
-				continue
+			read, path := d.file, inFile
+			if isData(file) {
+				read, path = d.lines, line
 			}
-			if !d.file(file, name, inFile, yield) {
+			if !d.open(file, path, read, yield) {
 				return
 			}
 		}
@@ -166,12 +182,26 @@ func (d *Dataset) entries() iter.Seq[entry] {
 
 type pathOf = func(*strict.Problems, int) *strict.Problems
 
-func (d *Dataset) listed(file string, list *strict.List, path pathOf, yield func(entry) bool) bool {
-	in, err := openRegular(file)
+// readFunc yields the entries of an open file, whose name is the one it is shown under.
+type readFunc = func(in readerAt, file, name string, path pathOf, yield func(entry) bool) bool
+
+type readerAt interface {
+	io.Reader
+	io.ReaderAt
+}
+
+// open reads the entries of a file; a pipe is spooled the first time.
+func (d *Dataset) open(file string, path pathOf, read readFunc, yield func(entry) bool) bool {
+	name := d.show(file)
+	in, err := d.source(file)
 	if err != nil {
-		return yield(entry{err: unreadable(d.items.at, "items file "+d.show(file), err), path: path})
+		return yield(entry{err: unreadable(d.items.at, "items file "+name, err), path: path})
 	}
 	defer in.Close()
+	return read(in, file, name, path, yield)
+}
+
+func listEntries(in io.ReaderAt, list *strict.List, path pathOf, yield func(entry) bool) bool {
 	for n, err := range list.Entries(in, MaxItem) {
 		if !yield(entry{node: n, err: err, path: path}) {
 			return false
@@ -180,16 +210,28 @@ func (d *Dataset) listed(file string, list *strict.List, path pathOf, yield func
 	return true
 }
 
-func (d *Dataset) lines(file, name string, path pathOf, yield func(entry) bool) bool {
-	in, err := openRegular(file)
-	if err != nil {
-		return yield(entry{err: unreadable(d.items.at, "items file "+name, err), path: path})
+// lines reads the lines of a JSONL file or the rows of a CSV file.
+func (d *Dataset) lines(in readerAt, file, name string, path pathOf, yield func(entry) bool) bool {
+	rows, csv := strict.Lines(name, in, MaxItem), isCSV(file)
+	if csv {
+		rows = strict.Rows(name, in, MaxItem)
 	}
-	defer in.Close()
-	empty := true
-	for n, err := range strict.Lines(name, in, MaxItem) {
+	empty, checked := true, false
+	for n, err := range rows {
 		empty = false
-		if !yield(entry{node: n, err: err, data: true, path: path}) {
+		e := entry{node: n, err: err, data: true, path: path}
+		if err == nil && (csv || d.items.columns != nil) {
+			if csv && !checked {
+				checked = true
+				if problem := d.items.columns.missing(n); problem != nil {
+					return yield(entry{err: problem, path: path})
+				}
+			}
+			var p strict.Problems
+			e.node = d.items.columns.item(n, csv, &p)
+			e.err = p.Err()
+		}
+		if !yield(e) {
 			return false
 		}
 	}
@@ -197,12 +239,7 @@ func (d *Dataset) lines(file, name string, path pathOf, yield func(entry) bool) 
 }
 
 // file reads a file whose root is a list of items.
-func (d *Dataset) file(file, name string, path pathOf, yield func(entry) bool) bool {
-	in, err := openRegular(file)
-	if err != nil {
-		return yield(entry{err: unreadable(d.items.at, "items file "+name, err), path: path})
-	}
-	defer in.Close()
+func (d *Dataset) file(in readerAt, _, name string, path pathOf, yield func(entry) bool) bool {
 	root, list, err := strict.Split(name, bufio.NewReader(in), "")
 	switch {
 	case err != nil && !yield(entry{err: err, path: path}):
@@ -210,7 +247,7 @@ func (d *Dataset) file(file, name string, path pathOf, yield func(entry) bool) b
 	case err != nil && list == nil && root.IsZero():
 		return true
 	case list != nil:
-		return d.listed(file, list, path, yield)
+		return listEntries(in, list, path, yield)
 	case root.Kind() != strict.Sequence:
 		var p strict.Problems
 		p.WrongType(root, "a list of items")

@@ -46,17 +46,15 @@ func (d *Dataset) read(e entry, index int, m *media, p *strict.Problems) *Item {
 		p.WrongType(n, "an item: {id: ..., input: ...}")
 		return nil
 	}
-	own := d.layer(n, false, e.data, p)
+	m.own = layer{name: "item", data: e.data}
+	d.decodeLayer(&m.own, n, "", p)
 	if n.Get("id").IsZero() {
 		p.Add(n.Pos(), "add it: id: ...", "key \"id\" is missing")
 	}
-	if own.input.IsZero() && (d.defaults.input.IsZero() || own.isReset(keyInput)) {
-		p.Add(n.Pos(), "add it: input: ...", "key \"input\" is missing")
-	}
-	return d.item(&own, index, n.Pos(), m, p)
+	return d.build(&m.own, index, n, m, p)
 }
 
-// Validate looks at all items once and reports what is wrong with any of them, up to [strict.MaxProblems] problems, each with its place. It finds ids that stand twice or differ only in case, and sets Count and Hash.
+// Validate looks at all items once and reports what is wrong with any of them, up to [strict.MaxProblems] problems, each with its place. It finds ids that stand twice or differ only in case, and sets Count, Hash and Warnings.
 //
 // look, unless nil, is called with each item that is right so far, and may add what else is wrong with it. The item is not kept.
 func (d *Dataset) Validate(look func(*Item, *strict.Problems)) error {
@@ -77,6 +75,9 @@ func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
 	var ids []seenID
 	index, m := 0, &media{}
 	begin := p.Len()
+	for i := range d.overrides {
+		d.overrides[i].met, d.overrides[i].why = false, ""
+	}
 	var line []byte
 	for e := range d.entries() {
 		index++
@@ -102,6 +103,7 @@ func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
 		p.AddError(noItems(d.items.at))
 	}
 	d.duplicates(ids, p)
+	d.warn()
 	d.Count, d.Hash = index, digits(sum)
 }
 

@@ -62,6 +62,7 @@ type budgeted struct {
 	llm.Model
 	budget *Budget
 	cost   func(llm.Response) (money.USD, bool)
+	live   func() bool // the network answers, and not a cassette
 }
 
 // Stream implements [llm.Model].
@@ -77,7 +78,12 @@ func (m budgeted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Eve
 			return
 		}
 		cost, began := reserved, false
-		defer func() { m.budget.settle(reserved, cost) }()
+		defer func() {
+			if !m.live() {
+				cost = 0
+			}
+			m.budget.settle(reserved, cost)
+		}()
 		for event, err := range m.Model.Stream(ctx, req) {
 			if err != nil && !began {
 				cost = 0 // refused before anything was written

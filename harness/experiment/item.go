@@ -14,6 +14,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/ident"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
@@ -34,6 +35,8 @@ const maxOutput = 16 << 10
 type finishedItem struct {
 	// overBudget says that the budget cut the item off.
 	overBudget bool
+	// restart says that the item must run again and be recorded from its start.
+	restart bool
 
 	line     eval.Result
 	trace    []byte
@@ -56,7 +59,7 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 		line.Cassette = run.cassette
 		decide(&line, Outcome{Err: err}, staleness(err), eval.Pass)
 		run.redactLine(&line)
-		return finishedItem{line: line, trace: run.encode(line, trace.Trace{})}
+		return finishedItem{line: line, trace: run.encode(line, trace.Trace{}), restart: run.recordWhole(err, false)}
 	}
 	out := run.run(ctx)
 	return run.judge(ctx, line, out)
@@ -107,6 +110,10 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			return run, err
 		}
 	}
+	equal, err := normalizations(r.opts.Dataset.Normalize)
+	if err != nil {
+		return run, err
+	}
 	run.session, err = replay.Open(replay.Config{
 		Mode: j.mode, Path: path, Display: file,
 		Expect: cassette.Header{
@@ -114,6 +121,7 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,
 		},
 		Redactions:    redacted,
+		Normalize:     equal,
 		Secrets:       &r.detector,
 		Drift:         r.opts.Drift,
 		AllowLeftover: r.opts.AllowLeftover || r.opts.Dataset.AllowLeftover,
@@ -126,6 +134,18 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	return run, err
 }
 
+func normalizations(rules []dataset.Normalize) ([]cassette.Normalization, error) {
+	var out []cassette.Normalization
+	for _, rule := range rules {
+		n, err := cassette.NewNormalization(cassette.Part(rule.In), rule.Regex, rule.As)
+		if err != nil {
+			return nil, failure.At(rule.Pos, failure.Input, "replay.normalize: %w", err)
+		}
+		out = append(out, n)
+	}
+	return out, nil
+}
+
 // show gives a path relative to the project's root, with slashes, where it lies below it, and else its last three parts: no line holds an absolute path.
 func (r *runner) show(path string) string {
 	if rel, err := filepath.Rel(r.opts.Dataset.Root, path); err == nil && filepath.IsLocal(rel) {
@@ -133,6 +153,11 @@ func (r *runner) show(path string) string {
 	}
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	return strings.Join(parts[max(0, len(parts)-3):], "/")
+}
+
+// recordWhole says that an item is recorded from its start after all: where its session asks for it, and with --stale where the cassette drifted and what it drifted by is said to fail a replay.
+func (r *itemRun) recordWhole(stale error, asked bool) bool {
+	return asked || r.mode == replay.Extend && r.opts.OnlyStale && replay.CauseOf(stale) == replay.Drift
 }
 
 // staleness is err where it says that the cassette does not fit, and else nil.
@@ -226,7 +251,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	if cause := context.Cause(limited); out.Err != nil && cause != nil {
 		out.Err = cause
 	}
-	if r.mode == replay.Replay && out.Err == nil && r.session.Clock().Now().Sub(started) > timeout {
+	if !r.session.Live() && out.Err == nil && r.session.Clock().Now().Sub(started) > timeout {
 		out.Err = errTimeout
 	}
 	return out
@@ -247,7 +272,7 @@ func (r *itemRun) modelOf(c *Column, rt http.RoundTripper) (llm.Model, error) {
 	if err != nil || r.opts.Budget == nil || r.mode == replay.Replay {
 		return model, err
 	}
-	return budgeted{Model: model, budget: r.opts.Budget, cost: c.Cost}, nil
+	return budgeted{Model: model, budget: r.opts.Budget, cost: c.Cost, live: r.session.Live}, nil
 }
 
 func (r *itemRun) ids() ident.Source {
@@ -330,7 +355,7 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	}
 	decide(&line, out, stale, verdict)
 	r.redactLine(&line)
-	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget)}
+	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget), restart: r.recordWhole(stale, closed.Restart)}
 	if !interrupted {
 		done.trace = r.encode(line, out.Trace)
 	}

@@ -247,7 +247,7 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 	mode := r.opts.Mode
 	if r.opts.OnlyStale {
-		mode = replay.Replay // until it turns out to be stale
+		mode = replay.Extend // dials only from where an item turns out to be stale
 	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false
@@ -298,12 +298,12 @@ func (r *runner) do(ctx context.Context, j job) error {
 		return nil
 	}
 	done := r.one(ctx, j)
-	if r.opts.OnlyStale && done.line.Status == eval.Stale {
+	if done.restart {
 		j.mode = replay.Record
 		done = r.one(ctx, j)
 	}
-	if (ctx.Err() != nil || done.overBudget) && done.line.Status == eval.Error {
-		return nil
+	if ctx.Err() != nil || done.overBudget && done.line.Status == eval.Error {
+		return nil // whatever came of it, the end of the context may have had a part in it
 	}
 	if err := r.journal.Append(done.line, done.trace, j.column); err != nil {
 		return fmt.Errorf("writing the result of %s: %w", j.item.ID, err)

@@ -64,22 +64,16 @@ func DatasetName(file string) string {
 type Names struct{ taken map[string]bool }
 
 // Unique returns the name, with -2, -3 and so on behind it where it is taken.
-func (u *Names) Unique(name string) string { return u.Numbered(name, "-") }
-
-// Numbered is Unique with something else between name and number.
-func (u *Names) Numbered(name, between string) string {
+func (u *Names) Unique(name string) string {
 	if u.taken == nil {
 		u.taken = map[string]bool{}
 	}
 	result := name
 	for n := 2; u.taken[fold(result)]; n++ {
-		result = name + between + strconv.Itoa(n)
+		result = name + "-" + strconv.Itoa(n)
 	}
 	u.taken[fold(result)] = true
 	return result
 }
-
-// Taken reports whether a name was given out.
-func (u *Names) Taken(name string) bool { return u.taken[fold(name)] }
 
 func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }

@@ -96,7 +96,6 @@ func (v Value) Len() int { return len(v.fields) + len(v.items) }
 // Set adds a field, unless the value is missing.
 func (v *Value) Set(key string, value Value, comments ...string) {
 	if value.IsZero() {
-		v.comments = append(v.comments, comments...)
 		return
 	}
 	if len(v.comments) > 0 {
@@ -115,7 +114,7 @@ func (v *Value) Append(value Value, comments ...string) {
 	v.items = append(v.items, Entry{value, comments})
 }
 
-// Comment adds a comment after what stands in the mapping or list so far.
+// Comment adds a comment after what stands in the mapping or list so far, and so before what is added next.
 func (v *Value) Comment(line string) { v.comments = append(v.comments, line) }
 
 // Block asks for one line for each field or entry.
@@ -367,4 +366,17 @@ func (w *writer) quoted(s string) {
 		}
 	}
 	w.b.WriteByte('"')
+}
+
+// Comments are the comments after the last field or entry.
+func (v Value) Comments() []string { return v.comments }
+
+// Has reports whether a mapping has a field.
+func (v Value) Has(key string) bool {
+	for _, f := range v.fields {
+		if f.Key == key {
+			return true
+		}
+	}
+	return false
 }

@@ -279,7 +279,7 @@ type waiting struct{ s *Session }
 func (w waiting) Now() time.Time { return w.s.clock.Now() }
 
 func (w waiting) Sleep(ctx context.Context, d time.Duration) error {
-	if !w.s.isLive() {
+	if !w.s.Live() {
 		return w.s.clock.Sleep(ctx, d)
 	}
 	if err := w.s.wall.Sleep(ctx, d); err != nil {

@@ -195,8 +195,8 @@ func (s *Session) Waiting() clock.Clock {
 	return waiting{s}
 }
 
-// isLive reports that the next request goes to the network.
-func (s *Session) isLive() bool {
+// Live reports that the next request goes to the network: always but in Replay, and in Extend from the first miss on.
+func (s *Session) Live() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live
@@ -259,7 +259,7 @@ func (s *Session) Close(complete bool) (Outcome, error) {
 	switch {
 	case s.config.Mode == Replay || s.Miss() != nil:
 		return s.closeReplay(complete)
-	case s.config.Mode == Extend && !s.isLive():
+	case s.config.Mode == Extend && !s.Live():
 		return s.closeExtend(complete)
 	case s.records() && complete:
 		return s.save()

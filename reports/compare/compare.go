@@ -88,7 +88,7 @@ func New(sides []Side) (*Document, error) {
 	// A baseline is what others are compared with, wherever it was named.
 	sides = slices.Clone(sides)
 	slices.SortStableFunc(sides, func(a, b Side) int {
-		return cmp.Compare(truth(a.Baseline == nil), truth(b.Baseline == nil))
+		return cmp.Compare(order(a), order(b))
 	})
 	d := &Document{V: 1, Sides: []string{}, Comparisons: []Comparison{}}
 	opened := make([]*opened, len(sides))
@@ -116,11 +116,11 @@ func New(sides []Side) (*Document, error) {
 	return d, nil
 }
 
-func truth(b bool) int {
-	if b {
-		return 1
+func order(s Side) int {
+	if s.Baseline != nil {
+		return 0
 	}
-	return 0
+	return 1
 }
 
 // opened is a side with its items in memory.
@@ -173,12 +173,7 @@ func (o *opened) column(provider, as string) *baseline.File {
 
 func (o *opened) outcome(provider string, i *baseline.Item) (*Outcome, error) {
 	out := &Outcome{Failed: list(i.Failed), Violations: list(i.Violations), Calls: i.Calls, Answer: i.Answer}
-	for _, p := range i.Passed {
-		if p != nil {
-			out.Of++
-			out.Passed += truth(*p)
-		}
-	}
+	out.Passed, out.Of = i.Judged()
 	if first, ok := o.first[place(provider, i.Item)]; ok {
 		var err error
 		if out.Calls, err = baseline.Calls(o.Run, &baseline.Entry{First: first}); err != nil {
@@ -231,9 +226,9 @@ func (d *Document) across(before, now *opened) error {
 // rank orders the items that disagree.
 func rank(m Disagreement) int {
 	if len(m.NewViolations) > 0 && m.Kind != string(baseline.Worse) {
-		return 1
+		return 1 // between worse and better
 	}
-	return 2 * (1 + slices.Index(baseline.Kinds, baseline.Kind(m.Kind)))
+	return 2 * slices.Index(baseline.Kinds, baseline.Kind(m.Kind))
 }
 
 func (d *Document) add(before *opened, a string, now *opened, b string) error {
@@ -260,7 +255,7 @@ func (d *Document) add(before *opened, a string, now *opened, b string) error {
 		}
 		c.Disagree = append(c.Disagree, row)
 	})
-	with := baseline.Now{Providers: []results.ProviderInfo{now.info(b)}, Mode: now.mode(), Whole: before.whole() && now.whole()}
+	with := baseline.Now{Providers: []results.ProviderInfo{now.info(b)}, Mode: now.mode(), Whole: now.Run == nil || baseline.Whole(now.Run)}
 	if now.Run == nil {
 		comparer.AddFile(now.column(b, b))
 	} else if err := now.lines(b, comparer.Add); err != nil {
@@ -309,16 +304,6 @@ func (o *opened) mode() string {
 		return "replay"
 	}
 	return o.Run.Summary.Mode
-}
-
-// whole reports whether an item that the side lacks is not in its dataset.
-func (o *opened) whole() bool {
-	return o.Run == nil || Whole(o.Run)
-}
-
-// Whole reports whether every item of the dataset was to run, and the run has come to its end.
-func Whole(run *results.Run) bool {
-	return !run.Incomplete && run.Summary.Selected.Items == run.Summary.Dataset.Items && run.Manifest.Shard == nil
 }
 
 // JSON writes the document as one line.

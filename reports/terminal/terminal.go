@@ -65,6 +65,7 @@ func Write(w io.Writer, run *results.Run, opts reports.Options) error {
 		p.violations(violations)
 		p.flaky()
 		p.quarantined()
+		p.regression()
 		p.gates()
 		p.warnings()
 		p.verdict()

@@ -12,15 +12,22 @@ import (
 	"github.com/echoeval/echoeval/harness/imports"
 )
 
-// prompt is one prompt: what the system says, and what the user says as the parts of an input or as turns.
+// prompt is one prompt: what the system says, what was said before, and what the user says now.
 type prompt struct {
 	name   string // of its columns
 	labels []string
 	system template
-	turns  [][]part
+	before []message // the conversation so far
+	input  []part    // what the user says then; empty only where there is a problem
 	// problem says why it cannot be asked as it is; "" for nothing.
 	problem string
 	pos     failure.Position
+}
+
+// message is a message of the conversation so far.
+type message struct {
+	role string // user or assistant
+	text template
 }
 
 // part is a piece of an input.
@@ -35,11 +42,11 @@ func (p prompt) key() string {
 	if p.problem != "" {
 		fmt.Fprintf(&b, "problem %s\x00", p.problem)
 	}
-	for _, turn := range p.turns {
-		for _, part := range turn {
-			b.WriteString(part.kind + "\x00" + part.text.ours() + "\x00")
-		}
-		b.WriteByte(1)
+	for _, m := range p.before {
+		b.WriteString(m.role + "\x00" + m.text.ours() + "\x00")
+	}
+	for _, part := range p.input {
+		b.WriteString(part.kind + "\x00" + part.text.ours() + "\x00")
 	}
 	return b.String()
 }
@@ -47,10 +54,11 @@ func (p prompt) key() string {
 // names are the variables that the prompt uses.
 func (p prompt) names() []string {
 	names := p.system.names()
-	for _, turn := range p.turns {
-		for _, part := range turn {
-			names = append(names, part.text.names()...)
-		}
+	for _, m := range p.before {
+		names = append(names, m.text.names()...)
+	}
+	for _, part := range p.input {
+		names = append(names, part.text.names()...)
 	}
 	return names
 }
@@ -118,9 +126,9 @@ var promptFiles = slices.Concat([]string{".txt", ".md", ".j2", ".json", ".jsonl"
 
 // promptText reads a prompt that is written out or names a file.
 func (im *importer) promptText(text string, at failure.Position, label string, n strict.Node) {
-	name, isFile := im.ref(text, "")
+	name, isFile := im.ref(text)
 	if base, _, _ := strings.Cut(text, ":"); !isFile && !strings.ContainsAny(text, " \n{") && hasSuffix(base, promptFiles) {
-		name, isFile = im.relative(text, ""), true
+		name, isFile = im.relative(text), true
 	}
 	switch {
 	case strings.HasPrefix(text, "exec:") || isFile && code(name):
@@ -238,15 +246,15 @@ func (im *importer) promptOf(text string, at failure.Position, n strict.Node) pr
 		}
 	}
 	p := textPrompt(text, at)
-	if !n.IsZero() && p.turns[0][0].text.problem != "" {
-		p.pos = n.Locate(text[p.turns[0][0].text.at:min(len(text), p.turns[0][0].text.at+12)], 0)
+	if !n.IsZero() && p.input[0].text.problem != "" {
+		p.pos = n.Locate(text[p.input[0].text.at:min(len(text), p.input[0].text.at+12)], 0)
 	}
 	im.templateProblem(&p)
 	return p
 }
 
 func textPrompt(text string, at failure.Position) prompt {
-	return prompt{turns: [][]part{{{"text", parseTemplate(text)}}}, pos: at}
+	return prompt{input: []part{{"text", parseTemplate(text)}}, pos: at}
 }
 
 // templateProblem notes what a prompt's template holds that a dataset's cannot.
@@ -255,10 +263,11 @@ func (im *importer) templateProblem(p *prompt) {
 		return
 	}
 	templates := []template{p.system}
-	for _, turn := range p.turns {
-		for _, part := range turn {
-			templates = append(templates, part.text)
-		}
+	for _, m := range p.before {
+		templates = append(templates, m.text)
+	}
+	for _, part := range p.input {
+		templates = append(templates, part.text)
 	}
 	for _, t := range templates {
 		if t.problem != "" {
@@ -269,33 +278,35 @@ func (im *importer) templateProblem(p *prompt) {
 	}
 }
 
-// chat reads a list of messages with roles.
+// chat reads a list of messages with roles: the system's text, the conversation so far, and what the user says last.
 func (im *importer) chat(n strict.Node) prompt {
 	p := prompt{pos: n.Pos()}
 	var system []string
-	for _, m := range n.Items() {
+	lose := func(at failure.Position, problem, text string) {
+		if p.problem == "" {
+			p.problem = problem
+		}
+		im.note(imports.Lost, at, "", "%s", text)
+	}
+	last := n.Len() - 1
+	for i, m := range n.Items() {
 		role, content := m.Get("role").Text(), m.Get("content")
 		switch {
-		case (role == "system" || role == "developer") && len(p.turns) == 0 && content.Kind() == strict.String:
+		case (role == "system" || role == "developer") && len(p.before) == 0 && i < last && content.Kind() == strict.String:
 			system = append(system, content.Text())
-		case role == "user":
-			p.turns = append(p.turns, im.parts(content, &p))
-		case role == "assistant":
-			p.problem = "its prompt brings answers of the assistant"
-			im.note(imports.Lost, m.Pos(), "ask the agent itself, or put the example into the task", "a message of the assistant in a prompt")
+		case role == "user" && i == last:
+			p.input = im.parts(content, &p)
+		case (role == "user" || role == "assistant") && i < last && content.Kind() == strict.String && content.Text() != "":
+			p.before = append(p.before, message{role, parseTemplate(content.Text())})
+		case i == last:
+			lose(m.Pos(), "its prompt does not end with a message of the user", "a prompt that does not end with a message of the user")
 		default:
-			p.problem = fmt.Sprintf("its prompt has a message of role %q", role)
-			im.note(imports.Lost, m.Pos(), "", "a message of role %q in a prompt", role)
+			lose(m.Pos(), fmt.Sprintf("its prompt has a message of role %q that is no text", role), fmt.Sprintf("a message of role %q in a prompt", role))
 		}
 	}
 	p.system = parseTemplate(strings.Join(system, "\n\n"))
-	if len(p.turns) == 0 && p.problem == "" {
+	if len(p.input) == 0 && p.problem == "" {
 		p.problem = "its prompt has no message of the user"
-		im.note(imports.Wrong, n.Pos(), "", "a chat prompt without a message of the user")
-	}
-	if len(p.turns) > 1 && p.problem == "" {
-		p.problem = "its prompt has several messages of the user"
-		im.note(imports.Lost, n.Pos(), "write them as turns", "a prompt with several messages of the user")
 	}
 	im.templateProblem(&p)
 	return p

@@ -6,7 +6,6 @@
 package promptfoo
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -24,6 +23,8 @@ type Options struct {
 	Name string
 	// Vendors are the providers that this program has; the columns of others cannot run.
 	Vendors []string
+	// Providers are columns beside those of the configuration, each vendor:model.
+	Providers []string
 	// Folder is where the configuration lies: files that it names are read from there.
 	Folder imports.Folder
 }
@@ -126,10 +127,14 @@ func (im *importer) config(n strict.Node) {
 		im.note(imports.Wrong, n.KeyPos("targets"), "", "targets beside providers: one of the two counts")
 	}
 	im.readProviders(providers)
+	for _, id := range im.Providers {
+		im.providerText(id, failure.Position{}, strict.Node{})
+	}
+	im.nameColumns()
 	if d := n.Get("defaultTest"); !d.IsZero() {
 		im.defaultTest(d)
 	}
-	im.readTests(n.Get("tests"), n.Pos().File)
+	im.readTests(n.Get("tests"))
 	im.scenarios(n.Get("scenarios"))
 	for key, value := range n.Fields() {
 		im.other(key, value)
@@ -200,16 +205,16 @@ func (im *importer) unknown(n strict.Node, known []string, what string) {
 }
 
 // ref tells a file:// reference, and gives its path relative to the folder of the configuration.
-func (im *importer) ref(text, from string) (string, bool) {
+func (im *importer) ref(text string) (string, bool) {
 	name, ok := strings.CutPrefix(text, "file://")
 	if !ok {
 		return "", false
 	}
-	return im.relative(name, from), true
+	return im.relative(name), true
 }
 
 // relative makes a path of a file relative to the folder of the configuration; promptfoo resolves all of them from there.
-func (im *importer) relative(name, _ string) string {
+func (im *importer) relative(name string) string {
 	if path.IsAbs(name) {
 		return name
 	}
@@ -224,7 +229,13 @@ func (im *importer) shown(name string) string {
 	return path.Join(path.Dir(im.file), name)
 }
 
-// code returns the ending of a reference to code, such as tests.py:make.
+// place is a place as the dataset's comments name it: the same from wherever the import was asked for.
+func (im *importer) place(pos failure.Position) string {
+	name := strings.TrimPrefix(pos.File, strings.TrimSuffix(im.file, path.Base(im.file)))
+	return fmt.Sprintf("%s:%d", name, pos.Line)
+}
+
+// code reports whether a reference names code, such as tests.py:make.
 func code(name string) bool {
 	base, _, _ := strings.Cut(path.Base(name), ":")
 	return hasSuffix(base, codeFiles)
@@ -256,8 +267,6 @@ func (im *importer) inside(name string, f func()) {
 	f()
 	im.reading = im.reading[:len(im.reading)-1]
 }
-
-var errMany = errors.New("too many")
 
 func tooMany(at failure.Position) error {
 	return failure.WithHint(failure.At(at, failure.Input, "the combinations of variables come to more than %d tests", mostItems), "import fewer, or write the lists of variables out as a .jsonl file")

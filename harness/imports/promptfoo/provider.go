@@ -37,6 +37,10 @@ func (im *importer) readProviders(n strict.Node) {
 	default:
 		im.provider(n)
 	}
+}
+
+// nameColumns gives each column an id of its own.
+func (im *importer) nameColumns() {
 	var ids imports.Names
 	for i := range im.columns {
 		c := &im.columns[i]
@@ -76,7 +80,7 @@ func (im *importer) provider(n strict.Node) {
 }
 
 func (im *importer) providerText(id string, at failure.Position, options strict.Node) {
-	if name, ok := im.ref(id, ""); ok && !code(name) && hasSuffix(name, []string{".yaml", ".yml", ".json"}) {
+	if name, ok := im.ref(id); ok && !code(name) && hasSuffix(name, []string{".yaml", ".yml", ".json"}) {
 		if n, ok := im.parse(name, at); ok {
 			im.inside(name, func() {
 				if n.Kind() == strict.Sequence {
@@ -95,10 +99,12 @@ func (im *importer) providerText(id string, at failure.Position, options strict.
 		c.only = append(c.only, name.Text())
 	}
 	im.target(&c)
-	im.settings(&c, options.Get("config"))
-	for _, key := range []string{"transform", "delay", "env", "inputs"} {
-		if v := options.Get(key); !v.IsZero() {
-			im.note(imports.Lost, options.KeyPos(key), "", "%s of a provider", key)
+	if c.problem == "" {
+		im.settings(&c, options.Get("config"))
+		for _, key := range []string{"transform", "delay", "env", "inputs"} {
+			if v := options.Get(key); !v.IsZero() {
+				im.note(imports.Lost, options.KeyPos(key), "", "%s of a provider", key)
+			}
 		}
 	}
 	if c.label != "" {
@@ -240,6 +246,11 @@ func (im *importer) settings(c *column, config strict.Node) {
 			}
 		case "apiBaseUrl", "apiKeyEnvar":
 			if im.address(key.Name, v, add) {
+				continue
+			}
+		case "generationConfig", "inferenceConfiguration", "inferenceConfig":
+			if v.Kind() == strict.Mapping {
+				im.settings(c, v)
 				continue
 			}
 		case "apiKey":

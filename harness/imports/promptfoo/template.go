@@ -190,8 +190,8 @@ func isTemplate(text string) bool {
 	return strings.Contains(text, "{{") || strings.Contains(text, "{%") || strings.Contains(text, "{#")
 }
 
-// path walks from a variable along a dotted name.
-func path(vars map[string]strict.Node, name string) strict.Node {
+// follow walks from a variable along a dotted name.
+func follow(vars map[string]strict.Node, name string) strict.Node {
 	steps := strings.Split(name, ".")
 	n := vars[steps[0]]
 	for _, step := range steps[1:] {

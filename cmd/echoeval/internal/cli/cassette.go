@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,33 +13,32 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/cassette"
-	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
 func newCassette(s *State) *cobra.Command {
-	return group("cassette", "Look at recordings and check them", "files", newCassetteLs(s), newCassetteShow(s), newCassetteVerify(s))
+	return group("cassette", "Look at recordings, check and mend them", "files", newCassetteLs(s), newCassetteShow(s), newCassetteVerify(s), newCassetteDiff(s), newCassettePrune(s), newCassetteScrub(s))
 }
 
 func newCassetteLs(s *State) *cobra.Command {
 	var folder string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "ls DATASET...", Short: "List the cassettes of datasets: what is there, what is missing, what belongs to nobody", Args: atLeast(1, "a dataset"),
+		Use: "ls DATASET...", Short: "List the cassettes of datasets: what is there, what is missing, what belongs to nobody, what was put aside", Args: atLeast(1, "a dataset"),
 		RunE: func(_ *cobra.Command, files []string) error {
 			for _, file := range files {
 				p, err := plan(s, &runOptions{mode: "replay", traces: "all", quiet: true, cassettes: folder}, file)
 				if err != nil {
 					return err
 				}
-				if err := listCassettes(s, p, asJSON); err != nil {
+				if err := listCassettes(s, p, folder, asJSON); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&folder, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
+	cassettesFlag(cmd, &folder)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
 	return cmd
 }
@@ -48,7 +46,7 @@ func newCassetteLs(s *State) *cobra.Command {
 // listed is one cassette of a dataset.
 type listed struct {
 	File         string  `json:"file"`
-	State        string  `json:"state"` // recorded, missing, unreadable, orphaned
+	State        string  `json:"state"` // recorded, missing, unreadable, setup, orphaned, quarantined
 	Item         string  `json:"item"`
 	Provider     string  `json:"provider"`
 	Repeat       int     `json:"repeat"`
@@ -58,7 +56,7 @@ type listed struct {
 	Problem      string  `json:"problem"`
 }
 
-func listCassettes(s *State, p *planned, asJSON bool) error {
+func listCassettes(s *State, p *planned, folder string, asJSON bool) error {
 	write := func(l listed) error {
 		if asJSON {
 			return printJSON(s, l)
@@ -70,15 +68,11 @@ func listCassettes(s *State, p *planned, asJSON bool) error {
 				detail += " against " + l.Upstream
 			}
 		}
-		_, err := fmt.Fprintf(s.Stdout, "%-10s %s  %s\n", l.State, escape.Line(l.File), escape.Line(detail))
-		return err
+		_, err := fmt.Fprintf(s.Stdout, "%-11s %s  %s\n", l.State, escape.Line(l.File), escape.Line(detail))
+		return unwritable(err)
 	}
-	for owned, err := range p.experiment.Cassettes() {
-		if err != nil {
-			return err
-		}
-		l := listed{File: owned.File, Item: owned.Item, Provider: owned.Provider, Repeat: owned.Repeat, State: "recorded"}
-		file, err := cassette.Load(owned.Path, owned.File)
+	read := func(l listed, path string) listed {
+		file, err := cassette.Load(path, l.File)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			l.State = "missing"
@@ -88,8 +82,28 @@ func listCassettes(s *State, p *planned, asJSON bool) error {
 			at := file.Header.RecordedAt.Format(time.RFC3339)
 			l.Interactions, l.RecordedAt, l.Upstream = len(file.Interactions), &at, file.Header.Upstream
 		}
-		if err := write(l); err != nil {
-			return failure.WithCode(err, failure.Internal)
+		return l
+	}
+	base := p.cassettes(s, folder)
+	setup := read(listed{File: p.dataset.Name + "/" + cassette.SetupFile, State: "setup"}, filepath.Join(base, p.dataset.Name, cassette.SetupFile))
+	if setup.State != "missing" {
+		if err := write(setup); err != nil {
+			return err
+		}
+	}
+	aside := filepath.Join(p.dataset.Root, ".echoeval", "quarantine")
+	var quarantined []listed
+	for owned, err := range p.experiment.Cassettes() {
+		if err != nil {
+			return err
+		}
+		l := listed{File: owned.File, Item: owned.Item, Provider: owned.Provider, Repeat: owned.Repeat, State: "recorded"}
+		if err := write(read(l, owned.Path)); err != nil {
+			return err
+		}
+		if info, err := os.Lstat(filepath.Join(aside, filepath.FromSlash(owned.File))); err == nil && info.Mode().IsRegular() {
+			l.File, l.State, l.Problem = ".echoeval/quarantine/"+owned.File, "quarantined", "a recording with a secret, redacted; not replayed"
+			quarantined = append(quarantined, l)
 		}
 	}
 	orphans, err := p.experiment.Orphans()
@@ -98,11 +112,24 @@ func listCassettes(s *State, p *planned, asJSON bool) error {
 	}
 	for _, file := range orphans {
 		if err := write(listed{File: p.dataset.Name + "/" + file, State: "orphaned"}); err != nil {
-			return failure.WithCode(err, failure.Internal)
+			return err
+		}
+	}
+	for _, l := range quarantined {
+		if err := write(l); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// cassettesFlag is --cassettes of the commands that look at recordings.
+func cassettesFlag(cmd *cobra.Command, folder *string) {
+	cmd.Flags().StringVar(folder, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
+}
+
+// cassettes is the folder of all cassettes.
+func (p *planned) cassettes(s *State, flag string) string { return cassetteFolder(s, p.dataset, flag) }
 
 func newCassetteShow(s *State) *cobra.Command {
 	var bodies bool
@@ -154,97 +181,4 @@ func describeCassette(file *cassette.File, bodies bool) string {
 		}
 	}
 	return b.String()
-}
-
-func newCassetteVerify(s *State) *cobra.Command {
-	var folder string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "verify DATASET...", Short: "Replay datasets without judging them: fresh, stale by class, missing, orphaned", Args: atLeast(1, "a dataset"),
-		Long: "Replay datasets without judging them and tell which cassettes still fit. The exit code is 0 where all do, and 4 where one is stale, missing or unreadable; orphans are only named.",
-		RunE: func(cmd *cobra.Command, files []string) error {
-			code := failure.OK
-			for _, file := range files {
-				c, err := verify(cmd.Context(), s, folder, file, asJSON)
-				if err != nil {
-					return err
-				}
-				code = failure.Worse(code, c)
-			}
-			if code != failure.OK {
-				return exit{code}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&folder, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (failure.Code, error) {
-	p, err := plan(s, &runOptions{mode: "replay", traces: "all", quiet: true, cassettes: folder}, file)
-	if err != nil {
-		return failure.Input, err
-	}
-	dir, err := os.MkdirTemp(s.temp(), "echoeval-verify-")
-	if err != nil {
-		return failure.Internal, failure.New(failure.Internal, "making a temporary folder: %s", failure.Reason(err))
-	}
-	defer os.RemoveAll(dir)
-	ctx, stop := s.interruptible(ctx)
-	defer stop()
-	if err := results.WriteManifest(dir, results.Manifest{ID: "verify", Started: s.Clock.Now(), Plan: p.experiment.Head()}); err != nil {
-		return failure.Internal, err
-	}
-	journal, err := results.Create(dir, s.Clock)
-	if err != nil {
-		return failure.Internal, err
-	}
-	summary, _, err := p.experiment.Run(ctx, dir, journal, &results.Finished{}, nil)
-	if err != nil {
-		return failure.Internal, err
-	}
-	c := summary.Cassettes
-	if asJSON {
-		err = printJSON(s, struct {
-			Dataset string `json:"dataset"`
-			results.Cassettes
-		}{p.dataset.Name, c})
-	} else {
-		err = printVerified(s, p, dir, summary)
-	}
-	if err != nil {
-		return failure.Internal, failure.WithCode(err, failure.Internal)
-	}
-	switch {
-	case !summary.Complete:
-		return failure.Interrupted, nil
-	case summary.Counts.Stale > 0:
-		return failure.Cassette, nil
-	}
-	return failure.OK, nil
-}
-
-func printVerified(s *State, p *planned, dir string, summary *results.Summary) error {
-	c := summary.Cassettes
-	if _, err := fmt.Fprintf(s.Stdout, "%s: %d fresh, %d stale, %d missing, %d orphaned\n", p.dataset.Name, c.Fresh, c.Stale, c.Missing, c.Orphaned); err != nil {
-		return err
-	}
-	run, err := results.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer run.Close()
-	if err := writeCauses(s.Stdout, run); err != nil {
-		return err
-	}
-	orphans, err := p.experiment.Orphans()
-	for _, file := range orphans {
-		fmt.Fprintf(s.Stdout, "orphaned: %s\n", escape.Line(p.dataset.Name+"/"+file))
-	}
-	if c.Stale+c.Missing > 0 {
-		fmt.Fprintf(s.Stderr, "hint: echoeval record %s\n", quote(s.show(filepath.Join(p.dataset.Root, filepath.FromSlash(p.dataset.File)))))
-	}
-	return err
 }

@@ -131,10 +131,13 @@ func newRoot(s *State) *cobra.Command {
 	root.SetCompletionCommandGroupID("more")
 	root.AddCommand(
 		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind), newMerge(s),
-		newShow(s), newReport(s),
-		newValidate(s), newCassette(s),
-		newEmulate(s), newVersion(s),
+		newShow(s), newReport(s), newCompare(s),
+		newValidate(s), newCassette(s), newBaseline(s),
+		newInit(s), newImport(s),
+		newInvariants(s), newProviders(s),
+		newEmulate(s), newDoctor(s), newVersion(s),
 	)
+	completeAll(s, root)
 	return root
 }
 

@@ -14,7 +14,6 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/experiment"
-	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/terminal"
@@ -97,7 +96,10 @@ func merge(s *State, names []string, out string, asJSON bool, opts reports.Optio
 	if err := results.WriteManifest(dir, manifest); err != nil {
 		return failure.Internal, err
 	}
-	summary, warnings, err := p.experiment.Merge(dir, shards, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Record: p.record}))
+	if err := p.reference.save(dir); err != nil {
+		return failure.Internal, err
+	}
+	summary, warnings, err := p.experiment.Merge(dir, shards, p.judge(o, ""))
 	if err != nil {
 		return failure.Internal, failure.WithCode(err, failure.Internal)
 	}

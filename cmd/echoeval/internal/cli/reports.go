@@ -14,9 +14,11 @@ import (
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/csv"
 	"github.com/echoeval/echoeval/reports/escape"
 	jsonreport "github.com/echoeval/echoeval/reports/json"
 	"github.com/echoeval/echoeval/reports/junit"
+	"github.com/echoeval/echoeval/reports/markdown"
 	"github.com/echoeval/echoeval/reports/terminal"
 )
 
@@ -25,6 +27,8 @@ var reporters = []reports.Reporter{
 	{Name: "terminal", Write: terminal.Write},
 	{Name: "json", File: "report.json", Write: jsonreport.Write},
 	{Name: "junit", File: "junit.xml", Write: junit.Write},
+	{Name: "markdown", File: "report.md", Write: markdown.Write},
+	{Name: "csv", File: "results.csv", Write: csv.Write},
 }
 
 func reportNames() []string {

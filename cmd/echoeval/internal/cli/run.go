@@ -68,6 +68,7 @@ type runOptions struct {
 	out          string
 	traces       string
 	resume       string
+	baseline     string
 	failOn       []string
 	formats      []string
 	asJSON       bool
@@ -106,7 +107,8 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
 	f.StringVar(&o.traces, "traces", "all", "which traces to keep: all or failed")
 	f.StringVar(&o.resume, "resume", "", "go on with this run; dataset and flags are taken from it")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks or none: what makes a non-zero exit code (repeat)")
+	f.StringVar(&o.baseline, "baseline", "", "FILE.json, NAME, git:REV or none: what the run is compared with (default: baselines/DATASET.json, where it is there)")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks, regression or none: what makes exit code 1 (repeat; default: both)")
 	f.StringArrayVar(&o.formats, "format", nil, "a report, FORMAT or FORMAT=PATH: "+strings.Join(reportNames(), ", ")+" (repeat)")
 	f.BoolVar(&o.asJSON, "json", false, "print the summary as JSON")
 	f.BoolVar(&o.all, "all", false, "show all items, not only those that did not pass")
@@ -199,12 +201,18 @@ type planned struct {
 	gates      []gate.Gate
 	runs       string // folder of the runs
 	shard      string // I/N, "" for the whole
+	reference  *reference
 	record     string // the command that records the dataset again, as it was selected
 	bar        *progress
 }
 
 // openDataset reads a dataset with everything that the command knows.
 func openDataset(s *State, file string) (*dataset.Dataset, error) {
+	return dataset.Open(s.path(file), datasetOptions(s))
+}
+
+// datasetOptions are the names that files may use.
+func datasetOptions(s *State) dataset.Options {
 	var checks, invariants, metrics []string
 	for _, c := range score.Kinds() {
 		checks = append(checks, c.Name)
@@ -215,7 +223,7 @@ func openDataset(s *State, file string) (*dataset.Dataset, error) {
 	for _, m := range results.MetricTable {
 		metrics = append(metrics, m.Name)
 	}
-	return dataset.Open(s.path(file), dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Vendors: vendorNames()})
+	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Vendors: vendorNames()}
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
@@ -294,6 +302,11 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if opts.Shard.N > 0 {
 		p.shard = opts.Shard.String()
 		p.gates = slices.DeleteFunc(p.gates, func(g gate.Gate) bool { return g.Metric != "error_rate" })
+	} else if p.reference, err = newReference(s, d, o.baseline); err != nil {
+		return nil, err
+	}
+	if p.reference != nil {
+		opts.Look = p.reference.Add
 	}
 	p.record = recordCommand(s, d, o)
 	opts.RecordCommand = func(item, provider string) string {
@@ -379,8 +392,11 @@ func (o *runOptions) check() error {
 		return usage("--traces failed keeps those of items that did not pass", "--traces %s: want all or failed", o.traces)
 	}
 	for _, f := range o.failOn {
-		if f != "checks" && f != "none" {
-			return failure.WithHint(failure.New(failure.Input, "--fail-on %s: want checks or none", f), "regressions are not judged by this version")
+		if f != "checks" && f != "regression" && f != "none" {
+			return usage("--fail-on regression lets the gates of checks pass", "--fail-on %s: want checks, regression or none", f)
+		}
+		if f == "none" && len(o.failOn) > 1 {
+			return usage("--fail-on none alone", "--fail-on none contradicts the others")
 		}
 	}
 	for _, f := range o.formats {
@@ -597,7 +613,10 @@ func environmentNames(environ []string) []string {
 
 // finish runs what is left, folds, reports and gives the exit code.
 func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir string, manifest results.Manifest, journal *results.Journal, done *results.Finished) (failure.Code, error) {
-	summary, warnings, err := p.experiment.Run(ctx, dir, journal, done, gate.Judge(p.gates, gate.Input{IgnoreChecks: slices.Contains(o.failOn, "none"), Record: p.record, Resume: "echoeval run --resume " + quote(s.show(dir))}))
+	if err := p.reference.save(dir); err != nil {
+		return failure.Internal, errors.Join(err, journal.Close())
+	}
+	summary, warnings, err := p.experiment.Run(ctx, dir, journal, done, p.judge(o, "echoeval run --resume "+quote(s.show(dir))))
 	if p.bar != nil {
 		p.bar.end()
 	}

@@ -1,0 +1,232 @@
+package baseline_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/harness/baseline"
+	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/results/resultstest"
+)
+
+// lines are those of a run of n items on one provider, in order; edit may change each, or drop it by taking its id.
+func lines(n, repeats int, edit func(*eval.Result)) []eval.Result {
+	var out []eval.Result
+	for index := 1; index <= n; index++ {
+		for repeat := 1; repeat <= repeats; repeat++ {
+			line := resultstest.Line(index, 0, repeat)
+			line.Item = fmt.Sprintf("i%d", index)
+			if edit != nil {
+				edit(&line)
+			}
+			if line.Item != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
+}
+
+// against compares the lines with a baseline of all items passing but every tenth, after the baseline was changed.
+func against(before *baseline.File, now []eval.Result, with baseline.Now) (*results.Regression, []string) {
+	var seen []string
+	c := baseline.NewComparer(before, func(m baseline.Move) {
+		if m.Kind == baseline.Same && len(m.NewViolations) == 0 {
+			return
+		}
+		item := m.Before
+		if m.Now != nil {
+			item = &m.Now.Item
+		}
+		seen = append(seen, strings.TrimSpace(item.Item+" "+string(m.Kind)+" "+strings.Join(m.NewViolations, ",")))
+	})
+	for i := range now {
+		c.Add(&now[i])
+	}
+	return c.Finish(with), seen
+}
+
+func info(edit func(*results.ProviderInfo)) baseline.Now {
+	p := resultstest.Size{Providers: 1}.Head().Providers[0]
+	if edit != nil {
+		edit(&p)
+	}
+	return baseline.Now{Providers: []results.ProviderInfo{p}, Mode: "replay", Whole: true}
+}
+
+func reference(n, repeats int) *baseline.File {
+	GinkgoHelper()
+	return accepted(made(GinkgoTB(), resultstest.Size{Items: n, Providers: 1, Repeats: repeats}, func(line *eval.Result) { line.Item = fmt.Sprintf("i%d", line.Index) }))
+}
+
+func flip(line *eval.Result) {
+	if line.Status == eval.Pass {
+		line.Status, line.Cause, line.Score = eval.Fail, ptr(eval.CauseCheck), ptr(eval.Fraction(0))
+	} else {
+		line.Status, line.Cause, line.Score = eval.Pass, nil, ptr(eval.Fraction(1))
+	}
+}
+
+var _ = Describe("a run against its baseline", func() {
+	It("is the same where nothing has changed", func() {
+		r, seen := against(reference(12, 2), lines(12, 2, nil), info(nil))
+		Expect(seen).To(BeEmpty())
+		Expect(r.Changed).To(BeEmpty())
+		Expect(r.Changed).NotTo(BeNil())
+		Expect(r.Items).To(Equal(results.Moved{Worse: none(), Better: none(), New: none(), Removed: none(), Changed: none(), NewViolations: none()}))
+		Expect(r.Comparisons).To(HaveLen(4))
+		for _, c := range r.Comparisons {
+			Expect(c.Pairs).To(Equal(12), c.Metric)
+			Expect(*c.Difference).To(BeZero(), c.Metric)
+			Expect(c.Before).To(Equal(c.Now), c.Metric)
+			Expect(c.Status).To(Equal("inconclusive"), c.Metric)
+			Expect([]any{c.Low, c.High, c.P, c.PAdjusted, c.MaxDrop, c.DetectableDrop, c.ItemsNeeded}).To(HaveEach(BeNil()))
+			_, known := results.FindMetric(c.Metric)
+			Expect(known).To(BeTrue(), c.Metric)
+		}
+		Expect(*r.Comparisons[0].Before).To(BeNumerically("~", 11.0/12, 1e-6))
+	})
+
+	It("says what is worse, better, new, removed, asked otherwise, judged otherwise and newly violated", func() {
+		now := lines(13, 1, func(line *eval.Result) {
+			switch line.Index {
+			case 1, 10:
+				flip(line)
+			case 2:
+				line.Item = ""
+			case 3:
+				line.ItemHash = "otherwise"
+			case 4:
+				line.ChecksHash = "otherwise"
+			case 5, 6:
+				line.Invariants.Violations = []eval.Violation{{Name: "b", Severity: eval.SeverityError}, {Name: "a", Severity: eval.SeverityError}, {Name: "w", Severity: eval.SeverityWarn}}
+			case 7:
+				line.Status = eval.Error
+			case 8:
+				line.Quarantined = true
+				flip(line)
+			case 9:
+				line.Status = eval.Skipped
+			}
+		})
+		before := reference(12, 1)
+		at := slices.IndexFunc(before.Items, func(i baseline.Item) bool { return i.Item == "i6" })
+		before.Items[at].Violations = []string{"a", "b"}
+		r, seen := against(before, now, info(nil))
+		Expect(seen).To(Equal([]string{"i1 worse", "i3 changed", "i4 changed", "i5 same a,b", "i7 open", "i8 open", "i10 better", "i13 new", "i2 removed", "i9 removed"}))
+		Expect(r.Items).To(Equal(results.Moved{
+			Worse: ids("i1"), Better: ids("i10"), New: ids("i13"), Removed: ids("i2", "i9"), Changed: ids("i3", "i4"), NewViolations: ids("i5"),
+		}))
+		Expect(r.Changed).To(Equal([]string{"dataset", "checks"}))
+		Expect(r.Comparisons[0].Pairs).To(Equal(6), "i1 i5 i6 i10 i11 i12")
+
+		part := info(nil)
+		part.Whole = false
+		r, _ = against(before, now, part)
+		Expect(r.Items.Removed).To(Equal(none()), "of a part of a run nobody knows")
+	})
+
+	It("counts a new violation of an item without a verdict", func() {
+		now := lines(3, 1, func(line *eval.Result) {
+			line.Status = eval.Stale
+			line.Invariants.Violations = []eval.Violation{{Name: "a", Severity: eval.SeverityError}}
+		})
+		r, _ := against(reference(3, 1), now, info(nil))
+		Expect(r.Items.NewViolations).To(Equal(ids("i1", "i2", "i3")))
+		for _, c := range r.Comparisons {
+			Expect(c.Status).To(Equal("no_baseline"))
+			Expect(c.Before).To(BeNil())
+		}
+	})
+
+	DescribeTable("keeps flaky items apart", func(before, now []bool, kind baseline.Kind) {
+		f := reference(1, len(before))
+		for i := range before {
+			f.Items[0].Passed[i] = &before[i]
+		}
+		r, _ := against(f, lines(1, len(now), func(line *eval.Result) {
+			line.Status = eval.Fail
+			if now[line.Repeat-1] {
+				line.Status = eval.Pass
+			}
+		}), info(nil))
+		count := map[baseline.Kind]int{baseline.Worse: r.Items.Worse.Count, baseline.Better: r.Items.Better.Count}
+		Expect(count[kind]).To(Equal(1 - boolean(kind == baseline.Same)))
+		Expect(count[baseline.Worse] + count[baseline.Better]).To(Equal(1 - boolean(kind == baseline.Same)))
+	},
+		Entry("always, now sometimes", []bool{true, true}, []bool{true, false}, baseline.Worse),
+		Entry("sometimes, now never", []bool{true, false}, []bool{false, false}, baseline.Worse),
+		Entry("never, now sometimes", []bool{false, false}, []bool{true, false}, baseline.Better),
+		Entry("sometimes, now always, once", []bool{true, false}, []bool{true}, baseline.Better),
+		Entry("sometimes both", []bool{true, true, false}, []bool{true, false, false}, baseline.Same),
+		Entry("always, with more repeats", []bool{true}, []bool{true, true, true}, baseline.Same),
+	)
+
+	It("says what differs about the agent", func() {
+		before := reference(3, 1)
+		for _, c := range []struct {
+			edit func(*results.ProviderInfo)
+			want []string
+		}{
+			{func(p *results.ProviderInfo) { p.AgentHash = "x" }, []string{"agent"}},
+			{func(p *results.ProviderInfo) { p.AgentHash, p.PromptHash = "x", "x" }, []string{"prompt"}},
+			{func(p *results.ProviderInfo) { p.AgentHash, p.ToolsHash, p.Model = "x", "x", "x" }, []string{"tools", "model"}},
+			{func(p *results.ProviderInfo) { p.ID = "unknown" }, []string{}},
+		} {
+			r, _ := against(before, lines(3, 1, nil), info(c.edit))
+			Expect(r.Changed).To(Equal(c.want))
+		}
+	})
+
+	It("blames the provider in a run that asks it, where nothing else has changed", func() {
+		with := info(nil)
+		with.Mode = "live"
+		r, _ := against(reference(3, 1), lines(3, 1, nil), with)
+		Expect(r.Changed).To(BeEmpty())
+		r, _ = against(reference(3, 1), lines(3, 1, flip), with)
+		Expect(r.Changed).To(Equal([]string{"provider"}))
+		r, _ = against(reference(3, 1), lines(3, 1, flip), info(nil))
+		Expect(r.Changed).To(BeEmpty())
+	})
+
+	It("has no baseline for a provider that it does not have, whose items are not new", func() {
+		now := lines(3, 1, func(line *eval.Result) { line.Provider = "other" })
+		r, seen := against(reference(3, 1), now, info(func(p *results.ProviderInfo) { p.ID = "other" }))
+		Expect(seen).To(BeEmpty())
+		Expect(r.Items.New.Count + r.Items.Removed.Count).To(BeZero())
+		Expect(r.Comparisons[0].Status).To(Equal("no_baseline"))
+	})
+
+	It("lists the first thousand and counts all", func() {
+		r, _ := against(reference(1, 1), lines(1_500, 1, nil), info(nil))
+		Expect(r.Items.New.Count).To(Equal(1_499))
+		Expect(r.Items.New.IDs).To(HaveLen(results.ListLimit))
+		Expect(r.Items.New.IDs[:2]).To(Equal([]string{"i2", "i3"}), "in the order of the dataset")
+	})
+
+	It("compares two baselines", func() {
+		a, b := reference(3, 1), reference(4, 1)
+		b.Items[0].Passed[0] = ptr(false)
+		c := baseline.NewComparer(a, nil)
+		c.AddFile(b)
+		r := c.Finish(info(nil))
+		Expect(r.Items.Worse).To(Equal(ids("i1")))
+		Expect(r.Items.New).To(Equal(ids("i4")))
+	})
+})
+
+func ids(list ...string) results.IDs { return results.IDs{Count: len(list), IDs: list} }
+
+func none() results.IDs { return results.IDs{IDs: []string{}} }
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,188 @@
+package dataset
+
+import (
+	"slices"
+	"time"
+
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// The keys of an item, in the order in which they are explained.
+const (
+	keyID = iota
+	keyInput
+	keyTurns
+	keyMessages
+	keyUser
+	keyExpected
+	keyVars
+	keyMetadata
+	keyTags
+	keyGroup
+	keyToolContext
+	keyToolMocks
+	keyApprovals
+	keyAnswers
+	keyScript
+	keyWorkspace
+	keyChecks
+	keyInvariants
+	keyDrop
+	keyLimits
+	keyThreshold
+	keyPassIf
+	keyTimeout
+	keyRepeat
+	keySkip
+	keyProviders
+	keyQuarantine
+	keyCount
+)
+
+// layering is how the layers of a key are laid upon each other.
+type layering uint8
+
+const (
+	replaces layering = iota // the highest layer that has the key
+	merges                   // by key at every level
+	gathers                  // by key, whose values replace
+	addsUp                   // one list of all
+)
+
+// itemKey is a key of an item: its name, what it does over inherited ones, whether {{name}} is rendered in its texts, and the type that its schema is made of.
+type itemKey struct {
+	name     string
+	layering layering
+	rendered bool
+	of       any
+	doc      string
+}
+
+var itemKeys = [keyCount]itemKey{
+	keyID:          {"id", replaces, false, "", "unique in the dataset; it names the files of the item"},
+	keyInput:       {"input", replaces, true, inputForm{}, "what the user says: a text, or parts {text}, {image}, {document}"},
+	keyTurns:       {"turns", replaces, true, []turnKeys{}, "what the user says turn by turn, each with the checks of its answer"},
+	keyMessages:    {"messages", replaces, true, []messageForm{}, "the conversation so far"},
+	keyUser:        {"user", merges, true, userKeys{}, "a simulated user, who drives the conversation"},
+	keyExpected:    {"expected", replaces, false, strict.Node{}, "the answer looked for, for templates and checks"},
+	keyVars:        {"vars", merges, false, map[string]any{}, "values for templates"},
+	keyMetadata:    {"metadata", merges, false, map[string]any{}, "any values; they fill templates too"},
+	keyTags:        {"tags", addsUp, false, []string{}, "words to select items by"},
+	keyGroup:       {"group", replaces, false, "", "the cluster of the item, for standard errors"},
+	keyToolContext: {"tool_context", merges, true, map[string]any{}, "values for tools that no model sees"},
+	keyToolMocks:   {"tool_mocks", gathers, true, map[string]mockForm{}, "answers in place of tools: a result, or a list of cases"},
+	keyApprovals:   {"approvals", replaces, false, []approvalKeys{}, "answers to requests for approval; what none names is denied"},
+	keyAnswers:     {"answers", gathers, true, map[string]any{}, "replies to the questions of tools, by the tool's name: one, or a list in order"},
+	keyScript:      {"script", replaces, true, []stepForm{}, "what the provider script answers"},
+	keyWorkspace:   {"workspace", replaces, false, "", "a folder that is copied for the item"},
+	keyChecks:      {"checks", addsUp, true, []checkForm{}, "what is asked of the answer"},
+	keyInvariants:  {"invariants", addsUp, true, []invariantForm{}, "invariants beside the standard ones"},
+	keyDrop:        {"drop", addsUp, false, []string{}, "names of inherited checks, and of invariants, that are not asked"},
+	keyLimits:      {"limits", merges, false, limitsKeys{}, "the limits of the invariant budget"},
+	keyThreshold:   {"threshold", replaces, false, fractionForm{}, "asks the weighted mean of the checks for this, instead of each for its own"},
+	keyPassIf:      {"pass_if", replaces, false, shareForm{}, "a bound on the share of repeats that pass: \">= 0.8\""},
+	keyTimeout:     {"timeout", replaces, false, time.Duration(0), "how long one run of the item may take"},
+	keyRepeat:      {"repeat", replaces, false, repeatForm{}, "how often the item runs"},
+	keySkip:        {"skip", replaces, false, "", "the reason why the item is not run"},
+	keyProviders:   {"providers", replaces, false, []string{}, "ids of the providers that the item is for"},
+	keyQuarantine:  {"quarantine", replaces, false, quarantineKeys{}, "run and shown, but out of the rates, until a day is over"},
+}
+
+// itemKeyNames are the names in the order of the constants.
+var itemKeyNames = func() []string {
+	names := make([]string, keyCount)
+	for i, key := range itemKeys {
+		names[i] = key.name
+	}
+	return names
+}()
+
+// laterItemKeys are keys of the format that this version does not read.
+var laterItemKeys = []string{"audio", "database", "policy", "channels", "artifacts"}
+
+// instead tells what a layer takes back without saying so: one way of speaking takes the place of another.
+var instead = []struct {
+	key  int
+	over []int
+}{
+	{keyInput, []int{keyTurns}},
+	{keyTurns, []int{keyInput, keyUser}},
+	{keyUser, []int{keyTurns}},
+}
+
+type turnKeys struct {
+	Input  strict.Node `yaml:"input,required" schema:"input" doc:"what the user says"`
+	Checks strict.Node `yaml:"checks" schema:"checks" doc:"what is asked of the answer to this turn"`
+}
+
+type userKeys struct {
+	Persona  *string     `yaml:"persona" doc:"who the user is"`
+	Goal     *string     `yaml:"goal" doc:"what the user wants"`
+	Knows    strict.Node `yaml:"knows" schema:"values_or_null" doc:"facts that the user tells when asked"`
+	MaxTurns *int        `yaml:"max_turns" doc:"bound on the user's turns, 8 unless given"`
+	Stop     *string     `yaml:"stop" doc:"when the conversation is over, in words"`
+	Provider *string     `yaml:"provider" doc:"id of the provider of role user that speaks"`
+}
+
+type limitsKeys struct {
+	CostUSD   *float64 `yaml:"cost_usd"`
+	Tokens    *int     `yaml:"tokens"`
+	ToolCalls *int     `yaml:"tool_calls"`
+	Steps     *int     `yaml:"steps"`
+}
+
+type approvalKeys struct {
+	Tool   string  `yaml:"tool,required" doc:"the tool's name"`
+	Answer string  `yaml:"answer,required" values:"allow,deny"`
+	Scope  *string `yaml:"scope" values:"once,session,always" doc:"how far the answer reaches, once unless given"`
+}
+
+type quarantineKeys struct {
+	Owner  string `yaml:"owner,required" doc:"who looks after it"`
+	Until  string `yaml:"until,required" doc:"the last day, 2027-01-31"`
+	Reason string `yaml:"reason,required"`
+}
+
+type caseKeys struct {
+	Args   strict.Node `yaml:"args" schema:"values" doc:"what must be in the arguments of the call"`
+	Result strict.Node `yaml:"result"`
+	Error  *string     `yaml:"error" doc:"the text of the error that the tool returns"`
+	Times  *int        `yaml:"times" doc:"how often the case serves; without end unless given"`
+}
+
+type normalizeKeys struct {
+	In    string `yaml:"in,required" values:"system,user,tool,any" doc:"where it looks"`
+	Regex string `yaml:"regex,required" doc:"an RE2 expression"`
+	As    string `yaml:"as,required" doc:"what stands in place of what matches"`
+}
+
+type providerLimitsKeys struct {
+	RPM         *int `yaml:"rpm" doc:"requests a minute"`
+	TPM         *int `yaml:"tpm" doc:"tokens a minute"`
+	Concurrency *int `yaml:"concurrency" doc:"requests at the same time"`
+}
+
+// Types that stand for schemas which are made of tables, see [Schema].
+type (
+	inputForm     struct{}
+	messageForm   struct{}
+	mockForm      struct{}
+	stepForm      struct{}
+	checkForm     struct{}
+	invariantForm struct{}
+	fractionForm  struct{}
+	shareForm     struct{}
+	repeatForm    struct{}
+)
+
+// modifiers stand beside a check's kind.
+var modifiers = strict.Keys(modifierKeys{})
+
+type modifierKeys struct {
+	Name      string       `yaml:"name" doc:"what the check is called in reports"`
+	Weight    *float64     `yaml:"weight" doc:"in the item's score; 0 reports without counting"`
+	Threshold fractionForm `yaml:"threshold" doc:"the score from which the check holds"`
+	Required  bool         `yaml:"required" doc:"must hold also where the item has a threshold"`
+}
+
+func isItemKey(name string) bool { return slices.Contains(itemKeyNames, name) }

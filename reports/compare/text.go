@@ -1,0 +1,311 @@
+package compare
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/echoeval/echoeval/harness/baseline"
+	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/escape"
+)
+
+// Bounds on what the texts show without reports.Options.All.
+const (
+	mostOfKind = 10  // items of a kind
+	mostAnswer = 160 // characters of an answer
+	mostCalls  = 20  // calls of a tool path
+)
+
+// Write writes the comparison for people at a terminal: the metrics, then the items that disagree, worse ones first. Texts of models are escaped.
+func Write(w io.Writer, d *Document, opts reports.Options) error {
+	return reports.To(w, func(out *bufio.Writer) error {
+		// What the sink refuses is reported by the last flush.
+		line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
+		line("%s: %s", escape.Line(d.Dataset), escape.Line(strings.Join(d.Sides, " -> ")))
+		for i := range d.Comparisons {
+			c := &d.Comparisons[i]
+			line("")
+			line("%s", escape.Line(c.title(len(d.Sides) > 2)))
+			if len(c.Changed) > 0 {
+				line("  changed: %s", strings.Join(c.Changed, ", "))
+			}
+			rows := [][]string{{"metric", "items", "before", "now", "difference"}}
+			for _, m := range c.Metrics {
+				rows = append(rows, []string{m.Metric, fmt.Sprint(m.Pairs), Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m)})
+			}
+			for _, row := range aligned(rows) {
+				line("  %s", row)
+			}
+			line("  %s", c.counts())
+			for _, row := range c.shown(opts.All) {
+				if row.more > 0 {
+					line("  ... and %d more %s", row.more, row.kind)
+					continue
+				}
+				line("  %s: %s%s", row.kind, escape.Line(row.Item), escape.Line(row.verdict()))
+				if calls := row.calls(opts.All); calls != "" {
+					line("    calls   %s", escape.Line(calls))
+				}
+				for _, answer := range row.answers(opts.All) {
+					line("    %-7s %s", answer[0], escape.Line(answer[1]))
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// Markdown writes the comparison for a comment or a page. Whatever a model, a tool or a dataset wrote stands in code spans, where nothing acts.
+func Markdown(w io.Writer, d *Document, opts reports.Options) error {
+	return reports.To(w, func(out *bufio.Writer) error {
+		line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
+		names := make([]string, len(d.Sides))
+		for i, name := range d.Sides {
+			names[i] = escape.Code(name)
+		}
+		line("### Comparison of %s: %s", escape.Code(d.Dataset), strings.Join(names, " → "))
+		for i := range d.Comparisons {
+			c := &d.Comparisons[i]
+			line("")
+			line("#### %s", escape.Code(c.title(len(d.Sides) > 2)))
+			line("")
+			line("| metric | items | before | now | difference |")
+			line("|---|--:|--:|--:|--:|")
+			for _, m := range c.Metrics {
+				line("| %s | %d | %s | %s | %s |", m.Metric, m.Pairs, Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m))
+			}
+			line("")
+			line("%s", c.counts())
+			rows := c.shown(opts.All)
+			if len(rows) > 0 {
+				line("")
+			}
+			for _, row := range rows {
+				if row.more > 0 {
+					line("- and %d more %s", row.more, row.kind)
+					continue
+				}
+				line("- %s: %s%s", row.kind, escape.Code(row.Item), span(row.verdict()))
+				if calls := row.calls(opts.All); calls != "" {
+					line("  - calls %s", escape.Code(calls))
+				}
+				for _, answer := range row.answers(opts.All) {
+					line("  - %s %s", answer[0], escape.Code(answer[1]))
+				}
+			}
+		}
+		return nil
+	})
+}
+
+func span(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " " + escape.Code(strings.TrimSpace(s))
+}
+
+// Number writes a metric's value for people; "-" where it is not known.
+func Number(metric string, n *results.Number) string {
+	if n == nil {
+		return "-"
+	}
+	kind, _ := results.FindMetric(metric)
+	return kind.Unit.Format(*n)
+}
+
+// Difference writes the difference of a comparison with its sign.
+func Difference(m results.Comparison) string {
+	if m.Difference == nil {
+		return "-"
+	}
+	text := Number(m.Metric, m.Difference)
+	if *m.Difference > 0 {
+		return "+" + text
+	}
+	// The unit's mark stands behind the sign: -$0.1, not $-0.1.
+	if amount, ok := strings.CutPrefix(text, "$-"); ok {
+		return "-$" + amount
+	}
+	return text
+}
+
+func (c *Comparison) title(sides bool) string {
+	before, now := c.Before.Provider, c.Now.Provider
+	if sides {
+		before, now = before+" in "+c.Before.Side, now+" in "+c.Now.Side
+	}
+	if before == now {
+		return now
+	}
+	return before + " -> " + now
+}
+
+func (c *Comparison) counts() string {
+	text := fmt.Sprintf("%d worse, %d better, %d with new violations, %d as before; not compared: %d changed, %d new, %d removed",
+		c.Items.Worse.Count, c.Items.Better.Count, c.Items.NewViolations.Count, c.Unchanged, c.Items.Changed.Count, c.Items.New.Count, c.Items.Removed.Count)
+	if c.Pairs() == 0 {
+		text += "; no item is asked and judged alike on both"
+	}
+	return text
+}
+
+// shownRow is a disagreement, or with more how many of the kind are left out.
+type shownRow struct {
+	*Disagreement
+	kind string
+	more int
+}
+
+func (c *Comparison) shown(all bool) []shownRow {
+	var rows []shownRow
+	for i := 0; i < len(c.Disagree); {
+		first := rank(c.Disagree[i])
+		end := i
+		for end < len(c.Disagree) && rank(c.Disagree[end]) == first {
+			end++
+		}
+		kind := c.Disagree[i].Kind
+		if len(c.Disagree[i].NewViolations) > 0 && kind != string(baseline.Worse) {
+			kind = "new violation"
+		}
+		most := end - i
+		if !all {
+			most = min(most, mostOfKind)
+		}
+		for k := range most {
+			rows = append(rows, shownRow{Disagreement: &c.Disagree[i+k], kind: kind})
+		}
+		total := max(end-i, c.total(kind))
+		if total > most {
+			rows = append(rows, shownRow{kind: kind, more: total - most})
+		}
+		i = end
+	}
+	return rows
+}
+
+func (c *Comparison) total(kind string) int {
+	switch baseline.Kind(kind) {
+	case baseline.Worse:
+		return c.Items.Worse.Count
+	case baseline.Changed:
+		return c.Items.Changed.Count
+	case baseline.New:
+		return c.Items.New.Count
+	case baseline.Removed:
+		return c.Items.Removed.Count
+	}
+	return 0
+}
+
+// verdict says how often the item passed, and what failed and broke now.
+func (m *Disagreement) verdict() string {
+	var text string
+	switch {
+	case m.Before != nil && m.Now != nil:
+		text = fmt.Sprintf(" passed %s -> %s", m.Before.share(), m.Now.share())
+	case m.Now != nil:
+		text = " passed " + m.Now.share()
+	case m.Before != nil:
+		text = " passed " + m.Before.share()
+	}
+	if m.Now != nil && len(m.Now.Failed) > 0 {
+		text += ", failed " + strings.Join(m.Now.Failed, ", ")
+	}
+	if len(m.NewViolations) > 0 {
+		text += ", now violates " + strings.Join(m.NewViolations, ", ")
+	}
+	return text
+}
+
+func (o *Outcome) share() string {
+	if o.Of == 0 {
+		return "unjudged"
+	}
+	return fmt.Sprintf("%d/%d", o.Passed, o.Of)
+}
+
+// calls gives the tool path on either side, once where it is the same.
+func (m *Disagreement) calls(all bool) string {
+	switch {
+	case m.Before != nil && m.Now != nil && m.Before.Calls != nil && m.Now.Calls != nil:
+		if slices.Equal(m.Before.Calls, m.Now.Calls) {
+			return path(m.Now.Calls, all)
+		}
+		return path(m.Before.Calls, all) + " -> " + path(m.Now.Calls, all)
+	case m.Now != nil && m.Now.Calls != nil:
+		return path(m.Now.Calls, all)
+	case m.Before != nil && m.Before.Calls != nil:
+		return path(m.Before.Calls, all)
+	}
+	return ""
+}
+
+func path(calls []string, all bool) string {
+	if len(calls) == 0 {
+		return "(none)"
+	}
+	if more := len(calls) - mostCalls; more > 0 && !all {
+		return fmt.Sprintf("[%s and %d more]", strings.Join(calls[:mostCalls], ", "), more)
+	}
+	return "[" + strings.Join(calls, ", ") + "]"
+}
+
+// answers gives the answers of both sides, once where they are the same.
+func (m *Disagreement) answers(all bool) [][2]string {
+	var out [][2]string
+	add := func(name string, o *Outcome) {
+		if o != nil && o.Answer != nil {
+			out = append(out, [2]string{name, Short(*o.Answer, mostAnswer, all)})
+		}
+	}
+	add("before", m.Before)
+	add("now", m.Now)
+	if len(out) == 2 && *m.Before.Answer == *m.Now.Answer {
+		return [][2]string{{"both", out[0][1]}}
+	}
+	return out
+}
+
+// Short cuts a text to n characters, unless all of it is wanted.
+func Short(s string, n int, all bool) string {
+	if all {
+		return s
+	}
+	for i := range s {
+		if n == 0 {
+			return s[:i] + "…"
+		}
+		n--
+	}
+	return s
+}
+
+// aligned pads cells: the first column to the left, the others to the right. All cells are ASCII.
+func aligned(rows [][]string) []string {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	out := make([]string, len(rows))
+	for r, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-len(cell))
+			if i == 0 {
+				cells[i] = cell + pad
+			} else {
+				cells[i] = pad + cell
+			}
+		}
+		out[r] = strings.Join(cells, "  ")
+	}
+	return out
+}
