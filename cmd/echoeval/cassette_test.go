@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,9 +29,6 @@ func (p *project) git(args ...string) string {
 // committedProject is the example project in a real repository, with one commit.
 func committedProject() *project {
 	GinkgoHelper()
-	if _, err := exec.LookPath("git"); err != nil {
-		Skip("git is not installed")
-	}
 	p := exampleProject()
 	Expect(os.Remove(p.path(".git"))).To(Succeed())
 	p.git("init", "--quiet")

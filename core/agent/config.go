@@ -135,7 +135,7 @@ func Decode(n strict.Node, problems *strict.Problems) Config {
 	strict.Decode(n, &k, problems)
 	c := Config{Name: k.Name, Persona: k.Persona, Task: k.Task, BaseToolNames: k.BaseToolNames, MaxIterations: k.MaxIterations}
 	if k.Version != nil && *k.Version != 1 {
-		problems.Key("version").Add(n.Get("version").Pos(), "this version of the program reads version 1", "write version: 1")
+		problems.Key("version").Add(n.Get("version").Pos(), "write version: 1", "this version of the program reads version 1")
 	}
 	if c.MaxIterations < 0 {
 		problems.Key("max_iterations").Add(n.Get("max_iterations").Pos(), "", "want a number of model steps, from 1")

@@ -366,6 +366,18 @@ var _ = Describe("the loop", func() {
 		Expect(response.ToolCalls).To(Equal(1))
 	})
 
+	It("ends where a tool says that the host has failed, and tells no model", func(ctx context.Context) {
+		cause := errors.New("no space")
+		m := &scripted{steps: [][]any{calls(call{"1", "good", "{}"}, call{"2", "broken", "{}"}), text("never")}}
+		broken := fakeTool{spec: tool.Spec{Name: "broken", Effect: tool.Read}, run: func(context.Context, tool.Call) (tool.Output, error) {
+			return tool.Output{}, &tool.AbortError{Err: cause}
+		}}
+		_, out, err := loop(m, echoTool("good", tool.Read), broken).Invoke(ctx, input(), "t")
+		Expect(err).To(MatchError(cause))
+		Expect(m.requests).To(HaveLen(1))
+		Expect(roles(out)).To(Equal([]string{"user", "assistant"}))
+	})
+
 	It("pauses on a call that the host answers later", func(ctx context.Context) {
 		m := &scripted{steps: [][]any{calls(call{"1", "ask", "{}"}, call{"2", "good", "{}"})}}
 		ask := fakeTool{spec: tool.Spec{Name: "ask"}, run: func(context.Context, tool.Call) (tool.Output, error) { return tool.Output{Flow: tool.Pause}, nil }}

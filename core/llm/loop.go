@@ -343,6 +343,7 @@ type outcome struct {
 	tool   tool.Tool // nil where the call is not executed
 	record trace.ToolRun
 	output tool.Output
+	abort  error // ends the run
 }
 
 // answer runs the calls of one reply and appends the message with their results, in call order. Calls of pure and read effect that follow each other run at the same time, all others alone.
@@ -365,6 +366,11 @@ func (r *run) answer(tools ToolSet, calls []conversation.ToolCall) (paused bool,
 		r.execute(outcomes[i:j], before)
 		r.response.LatencyMS += longest(outcomes[i:j])
 		i = j
+	}
+	for _, o := range outcomes {
+		if o.abort != nil && err == nil {
+			err = o.abort
+		}
 	}
 	if cause := context.Cause(r.ctx); cause != nil {
 		err = cause
@@ -458,10 +464,7 @@ func (r *run) executeOne(o *outcome, at time.Time) {
 		return
 	}
 	arguments, _ := o.call.Arguments()
-	o.output = safely(r.ctx, o.tool, tool.Call{ID: o.call.ID, Name: o.call.Name, Arguments: arguments, Hidden: r.hidden, Seq: o.record.Seq, At: at})
-	if o.output.Result == "" {
-		o.output.Result = "null"
-	}
+	o.output, o.abort = tool.Do(r.ctx, o.tool, tool.Call{ID: o.call.ID, Name: o.call.Name, Arguments: arguments, Hidden: r.hidden, Seq: o.record.Seq, At: at})
 	took := o.output.Took
 	if o.output.Source == "" {
 		o.output.Source = tool.Ran
@@ -476,21 +479,4 @@ func (r *run) executeOne(o *outcome, at time.Time) {
 	o.record.IsError = o.output.IsError
 	o.record.DurationMS = took.Milliseconds()
 	o.record.Paths = slices.Clone(o.output.Paths)
-}
-
-// safely runs a tool; an error or a panic becomes a result for the model.
-func safely(ctx context.Context, t tool.Tool, call tool.Call) (output tool.Output) {
-	defer func() {
-		if recover() != nil {
-			output = tool.Failed("Error running tool: it crashed")
-		}
-	}()
-	output, err := t.Run(ctx, call)
-	if err != nil {
-		return tool.Failed("Error running tool: " + err.Error())
-	}
-	if !output.Result.Valid() && output.Result != "" {
-		return tool.Failed("Error running tool: its result is not valid JSON")
-	}
-	return output
 }

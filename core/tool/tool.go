@@ -122,7 +122,16 @@ func Text(text string) Output { return Output{Result: conversation.String(text)}
 // Failed returns an output that tells the model of a failure. The text is the model's to read: no host path and no secret belongs in it.
 func Failed(text string) Output { return Output{Result: conversation.String(text), IsError: true} }
 
-// Tool does something for an agent. Run may be called from several goroutines at once. A returned error becomes an error result for the model; it never ends the run. Run must return soon after ctx ends.
+// AbortError is an error of the host, not of the call: a workspace that cannot be made, say. It ends the run; no model is told of it and no recording keeps it.
+type AbortError struct{ Err error }
+
+// Error gives the cause.
+func (e *AbortError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *AbortError) Unwrap() error { return e.Err }
+
+// Tool does something for an agent. Run may be called from several goroutines at once. A returned error becomes an error result for the model; only an [AbortError] ends the run. Run must return soon after ctx ends.
 type Tool interface {
 	Spec() Spec
 	Run(ctx context.Context, call Call) (Output, error)

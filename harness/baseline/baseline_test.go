@@ -192,9 +192,9 @@ var _ = Describe("a file that people edit", func() {
 		Expect(err).To(MatchError(ContainSubstring(message)))
 		Expect(failure.Hints(err)).NotTo(BeEmpty())
 	},
-		Entry("of another version", `"v":1`, `"v":2`, "1:6", "format version 2 of a baseline is not known"),
+		Entry("of another version", `"v":1`, `"v":2`, "1:6", "format version 2 was written by a later echoeval"),
 		Entry("of no version", `"v":1,`, ``, "1:1", `"v"`),
-		Entry("of version 0", `"v":1`, `"v":0`, "1:6", "format version 0"),
+		Entry("of version 0", `"v":1`, `"v":0`, "1:6", "no format version 0"),
 		Entry("with a conflict", "{\"item\":\"i2\"", "<<<<<<< HEAD\n{\"item\":\"i2\"", "5", "unresolved merge"),
 		Entry("that is cut off", "]}\n", "", "6", ""),
 		Entry("that is no object", good, "[]", "1:1", ""),

@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"bytes"
+	"errors"
 	"math"
 	"strconv"
 
@@ -10,6 +11,9 @@ import (
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
 )
+
+// ErrLater is wrapped by the error of a file of a later format.
+var ErrLater = errors.New("written by a later echoeval")
 
 // maxLine bounds a line of the file, in bytes.
 const maxLine = 4 << 20
@@ -62,8 +66,12 @@ func Decode(name string, data []byte) (*File, error) {
 	}
 	var p strict.Problems
 	if v := root.Get("v"); v.Kind() == strict.Int {
-		if n, err := strconv.Atoi(v.Text()); err != nil || n > Version || n < 1 {
-			return nil, failure.WithHint(failure.At(v.Pos(), failure.Input, "format version %s of a baseline is not known; this echoeval reads up to %d", v.Text(), Version), "install the echoeval that wrote it; `echoeval version --json` prints the formats")
+		n, err := strconv.Atoi(v.Text())
+		if err != nil || n > Version {
+			return nil, failure.WithHint(failure.At(v.Pos(), failure.Input, "format version %s was %w; this one reads up to %d", v.Text(), ErrLater, Version), "install the echoeval that wrote it; `echoeval version --json` prints the formats")
+		}
+		if n < 1 {
+			return nil, failure.WithHint(failure.At(v.Pos(), failure.Input, "there is no format version %d", n), remedy)
 		}
 	}
 	var head wireHead

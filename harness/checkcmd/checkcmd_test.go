@@ -152,3 +152,19 @@ var _ = Describe("a check in Go", func() {
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
+
+// FuzzServe gives a check input that nobody sends: it answers with whole lines of JSON or ends with an error, and never crashes.
+func FuzzServe(f *testing.F) {
+	for _, s := range []string{`{"v":1,"check":{"name":"a","with":{"max":2}},"item":{"tags":["a"]},"output":"x","expected":1,"messages":[{"role":"user","content":[{"type":"text","text":"a"}]}],"trace":{"events":[]}}`, `{"v":2}`, "", "[]", `{"v":1}{"v":1}`, `{"v":1,"messages":[1],"trace":{"events":{}}}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		var out bytes.Buffer
+		_ = checkcmd.Serve(strings.NewReader(s), &out, words)
+		for line := range strings.Lines(out.String()) {
+			if !strings.HasSuffix(line, "\n") || !json.Valid([]byte(line)) {
+				t.Fatalf("%q gave %q", s, line)
+			}
+		}
+	})
+}

@@ -184,7 +184,7 @@ func (d *Dataset) unknownItemKey(key strict.Key, l *layer, extra string, p *stri
 		return
 	}
 	if key.Name == "id" {
-		p.Add(key.Pos(), "give each item its own", "%s have no id", l.name)
+		p.Add(key.Pos(), "give each item its own", "%s have no id", plural(l.name))
 		return
 	}
 	choices := itemKeyNames
@@ -195,6 +195,17 @@ func (d *Dataset) unknownItemKey(key strict.Key, l *layer, extra string, p *stri
 		choices = append(choices, extra)
 	}
 	p.Unknown(key, choices)
+}
+
+// plural is what a layer is made of.
+func plural(layer string) string {
+	switch layer {
+	case "project":
+		return "defaults"
+	case "--set":
+		return "settings"
+	}
+	return layer
 }
 
 func mapping(n strict.Node, p *strict.Problems) strict.Node {

@@ -45,13 +45,14 @@ const (
 )
 
 func (d *Dataset) sources(n strict.Node, list *strict.List, p *strict.Problems) items {
-	s := items{list: list, nodes: n, at: n.Pos()}
+	s := items{list: list, at: n.Pos()}
 	if list != nil {
 		return s
 	}
 	switch n.Kind() {
 	case strict.Missing:
 	case strict.Sequence:
+		s.nodes = n
 		if n.Len() == 0 {
 			p.Add(n.Pos(), "write one: [{id: first, input: ...}]", "the dataset has no items")
 		}
@@ -164,7 +165,7 @@ func (d *Dataset) entries() iter.Seq[entry] {
 			return
 		}
 		for i := range d.items.nodes.Len() {
-			if d.items.nodes.Kind() != strict.Sequence || !yield(entry{node: d.items.nodes.Index(i), path: inline}) {
+			if !yield(entry{node: d.items.nodes.Index(i), path: inline}) {
 				return
 			}
 		}

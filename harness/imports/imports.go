@@ -103,6 +103,16 @@ func (r *Report) Count(kind string, became Class) {
 	}
 }
 
+// Lose makes one assertion of a type that was counted as converted a lost one.
+func (r *Report) Lose(kind string) {
+	for i := range r.Assertions {
+		if c := &r.Assertions[i]; c.Type == kind && c.Converted > 0 {
+			c.Converted--
+			c.Lost++
+		}
+	}
+}
+
 // Sum adds up the counts of all types.
 func (r *Report) Sum() Count {
 	sum := Count{Type: "all"}

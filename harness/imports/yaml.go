@@ -102,7 +102,7 @@ func (v *Value) Set(key string, value Value, comments ...string) {
 		comments = append(v.comments, comments...)
 		v.comments = nil
 	}
-	v.fields = append(v.fields, Field{key, value, comments})
+	v.fields = append(v.fields, Field{strings.ToValidUTF8(key, "\ufffd"), value, comments})
 }
 
 // Append adds an entry.
@@ -328,7 +328,7 @@ func plain(s string, flow bool) bool {
 		return false
 	}
 	switch strings.ToLower(s) {
-	case "null", "true", "false", "yes", "no", "on", "off", "y", "n":
+	case "null", "true", "false", "yes", "no", "on", "off":
 		return false
 	}
 	for _, r := range s {

@@ -41,7 +41,11 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 		return w.replay(ctx, call, spec, request, applied, at, began)
 	}
 	start := s.wall.Now()
-	output := w.run(ctx, call)
+	output, err := tool.Do(ctx, w.inner, call)
+	if err != nil {
+		s.release(place)
+		return tool.Output{}, err
+	}
 	return w.keep(call, spec, request, place, output, s.wall.Now().Sub(start), began), nil
 }
 
@@ -69,26 +73,6 @@ func (w *wrapped) keep(call tool.Call, spec tool.Spec, request cassette.Request,
 	return output
 }
 
-// run runs the tool and turns what is no output into one, in the words that a model reads without a session, so that the recording holds what the model saw.
-func (w *wrapped) run(ctx context.Context, call tool.Call) (output tool.Output) {
-	const problem = "Error running tool: "
-	defer func() {
-		if recover() != nil {
-			output = tool.Failed(problem + "it crashed")
-		}
-	}()
-	output, err := w.inner.Run(ctx, call)
-	switch {
-	case err != nil:
-		return tool.Failed(problem + err.Error())
-	case output.Result == "":
-		output.Result = "null"
-	case !output.Result.Valid():
-		return tool.Failed(problem + "its result is not valid JSON")
-	}
-	return output
-}
-
 func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, request cassette.Request, applied []string, at int, began time.Time) (tool.Output, error) {
 	s := w.session
 	recorded := &s.tape.file.Interactions[at]
@@ -96,7 +80,9 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 	var err error
 	if spec.Effect == tool.Pure || spec.Scope == tool.Workspace {
 		start := s.wall.Now()
-		output = w.run(ctx, call)
+		if output, err = tool.Do(ctx, w.inner, call); err != nil {
+			return tool.Output{}, err
+		}
 		output.Source = tool.Ran
 		same, place, miss := s.compare(call, request, applied, at, output)
 		switch {

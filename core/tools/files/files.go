@@ -39,7 +39,7 @@ func Opened(ws *guard.Workspace) Source {
 
 // New returns the tools, sorted as in the reference of the built-in tools. They share one workspace.
 //
-// When source fails, the call returns an error that tells a model no more than that there is no workspace, and wraps the cause for others.
+// When source fails, the call returns a [tool.AbortError]: that there is no workspace is nothing that a model could mend.
 func New(source Source) []tool.Tool {
 	specs := []struct {
 		spec tool.Spec
@@ -71,7 +71,7 @@ type fileTool struct {
 // Spec implements [tool.Tool].
 func (t *fileTool) Spec() tool.Spec { return t.spec }
 
-// Run implements [tool.Tool]. What the model can put right is an output with IsError; an error is returned when there is no workspace or ctx has ended.
+// Run implements [tool.Tool]. What the model can put right is an output with IsError; an error is returned when there is no workspace, which ends the run, or ctx has ended.
 func (t *fileTool) Run(ctx context.Context, call tool.Call) (tool.Output, error) {
 	if err := context.Cause(ctx); err != nil {
 		return tool.Output{}, err
@@ -82,7 +82,7 @@ func (t *fileTool) Run(ctx context.Context, call tool.Call) (tool.Output, error)
 	}
 	ws, err := t.source(access)
 	if err != nil {
-		return tool.Output{}, &unavailable{cause: err}
+		return tool.Output{}, &tool.AbortError{Err: err}
 	}
 	out, err := t.run(ctx, ws, call.Arguments)
 	if err != nil && context.Cause(ctx) == nil {
@@ -90,12 +90,6 @@ func (t *fileTool) Run(ctx context.Context, call tool.Call) (tool.Output, error)
 	}
 	return out, err
 }
-
-// unavailable hides from the model why there is no workspace: the cause may name folders of the machine.
-type unavailable struct{ cause error }
-
-func (u *unavailable) Error() string { return "the workspace is not available" }
-func (u *unavailable) Unwrap() error { return u.cause }
 
 // touched returns the output for one file.
 func touched(out tool.Output, r guard.Resolved) tool.Output {

@@ -178,12 +178,13 @@ var _ = Describe("the tools", func() {
 		}
 	})
 
-	It("keep from a model why there is no workspace", func() {
+	It("end the run where there is no workspace", func() {
 		cause := errors.New("disk full at /secret/place")
 		for _, t := range files.New(func(guard.Access) (*guard.Workspace, error) { return nil, cause }) {
 			_, err := t.Run(GinkgoT().Context(), tool.Call{Arguments: `{}`})
 			Expect(err).To(MatchError(cause))
-			Expect(err.Error()).To(Equal("the workspace is not available"))
+			var abort *tool.AbortError
+			Expect(errors.As(err, &abort)).To(BeTrue())
 		}
 	})
 

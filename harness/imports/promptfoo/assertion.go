@@ -35,15 +35,15 @@ func (a assertion) label() string {
 
 // check is what became of an assertion: a check, or a comment in its place.
 type check struct {
-	kind      string
-	args      strict.Node // with the templates of a dataset; zero for a bare word
-	not       bool
-	weight    *float64
-	name      string
-	names     []string // of variables that the arguments use
-	comment   string   // what to write instead; "" for a check
-	converted bool
-	pos       failure.Position
+	kind    string
+	args    strict.Node // with the templates of a dataset; zero for a bare word
+	not     bool
+	weight  *float64
+	name    string
+	names   []string // of variables that the arguments use
+	comment string   // what to write instead; "" for a check
+	label   string   // the assertion's type, as it is counted
+	pos     failure.Position
 }
 
 // asProgram is how code of the user becomes a check.
@@ -96,7 +96,7 @@ func (im *importer) assertion(n strict.Node, transformed bool, set string) []che
 		a := assertion{kind: "$ref", value: ref, pos: n.Pos()}
 		return []check{im.give(a, imports.Lost, "write the assertion out", "an assertion by reference")}
 	}
-	im.unknown(n, assertionKeys, "assertion")
+	im.unknown(n, assertionKeys, "an assertion")
 	a := assertion{value: n.Get("value"), threshold: n.Get("threshold"), weight: n.Get("weight"), metric: n.Get("metric").Text(), pos: n.Pos()}
 	a.transform = transformed || !n.Get("transform").IsZero()
 	kind := n.Get("type")
@@ -179,7 +179,7 @@ func (im *importer) convert(a assertion) check {
 		}
 		a.value = value
 	}
-	c := check{not: a.not, pos: a.pos, converted: true}
+	c := check{not: a.not, pos: a.pos, label: a.label()}
 	if why, hint := a.arguments(&c); why != "" {
 		class := imports.Lost
 		if strings.HasPrefix(why, "an assertion that cannot fail") || strings.HasPrefix(why, "an assertion without") {

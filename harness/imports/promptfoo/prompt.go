@@ -100,7 +100,7 @@ func (im *importer) prompt(n strict.Node) {
 	case strict.String:
 		im.promptText(n.Text(), n.Pos(), "", n)
 	case strict.Mapping:
-		im.unknown(n, promptKeys, "prompt")
+		im.unknown(n, promptKeys, "a prompt")
 		if c := n.Get("config"); !c.IsZero() {
 			im.note(imports.Lost, n.KeyPos("config"), "settings of a model stand with its provider", "config of a prompt")
 		}

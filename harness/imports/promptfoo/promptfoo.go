@@ -118,7 +118,7 @@ func (im *importer) noTests(n strict.Node) error {
 }
 
 func (im *importer) config(n strict.Node) {
-	im.unknown(n, fileKeys, "configuration")
+	im.unknown(n, fileKeys, "a configuration")
 	im.readPrompts(n)
 	providers := n.Get("providers")
 	if providers.IsZero() {
@@ -199,7 +199,7 @@ func (im *importer) evaluateOptions(n strict.Node) {
 func (im *importer) unknown(n strict.Node, known []string, what string) {
 	for key := range n.Fields() {
 		if !slices.Contains(known, key.Name) {
-			im.note(imports.Wrong, key.Pos(), strict.Suggest(key.Name, known), "unknown key %q of a %s", key.Name, what)
+			im.note(imports.Wrong, key.Pos(), strict.Suggest(key.Name, known), "unknown key %q of %s", key.Name, what)
 		}
 	}
 }

@@ -68,7 +68,7 @@ func (im *importer) provider(n strict.Node) {
 			}
 			return
 		}
-		im.unknown(n, providerKeys, "provider")
+		im.unknown(n, providerKeys, "a provider")
 		if id.Kind() != strict.String {
 			im.note(imports.Wrong, n.Pos(), "", "a provider without an id")
 			return

@@ -160,7 +160,7 @@ func (im *importer) jsonl(name string, at failure.Position) {
 
 // test reads one test.
 func (im *importer) test(n strict.Node) test {
-	im.unknown(n, testKeys, "test")
+	im.unknown(n, testKeys, "a test")
 	t := test{pos: n.Pos(), description: strings.TrimSpace(n.Get("description").Text())}
 	im.options(n.Get("options"), &t)
 	im.vars(n.Get("vars"), &t)
@@ -203,7 +203,7 @@ func (im *importer) test(n strict.Node) test {
 }
 
 func (im *importer) options(n strict.Node, t *test) {
-	im.unknown(n, optionKeys, "test's options")
+	im.unknown(n, optionKeys, "a test's options")
 	for key, v := range n.Fields() {
 		switch key.Name {
 		case "prefix":
@@ -379,7 +379,7 @@ func (im *importer) scenarioFile(n strict.Node) {
 }
 
 func (im *importer) scenario(n strict.Node, number int) {
-	im.unknown(n, []string{"config", "description", "tests"}, "scenario")
+	im.unknown(n, []string{"config", "description", "tests"}, "a scenario")
 	var sets []test
 	for _, c := range n.Get("config").Items() {
 		if c.Kind() != strict.Mapping || !c.Get("$values").IsZero() || !c.Get("$expand").IsZero() {

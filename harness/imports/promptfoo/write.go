@@ -149,6 +149,11 @@ func (im *importer) systems(rows []row) {
 			}
 		}
 		if len(texts) == 1 {
+			for _, name := range p.system.names() {
+				if follow(rows[0].vars, name).IsZero() {
+					im.note(imports.Wrong, p.pos, "promptfoo puts nothing in its place, and so does the agent's task", "variable %q of a system message is not defined", name)
+				}
+			}
 			for text := range texts {
 				p.system = template{pieces: []piece{{text: text}}}
 			}
@@ -187,13 +192,14 @@ type outcome struct {
 	*importer
 	rows      []row
 	questions []question
-	agents    []string       // system texts, each once
-	columns   []outColumn    // the columns of the dataset
-	lost      []column       // those that cannot run
-	defaults  imports.Value  // of the dataset
-	items     imports.Value  // of the dataset
-	names     []string       // of default checks; "" for those that became a comment
-	files     []imports.File // beside the dataset
+	agents    []string                  // system texts, each once
+	columns   []outColumn               // the columns of the dataset
+	lost      []column                  // those that cannot run
+	defaults  imports.Value             // of the dataset
+	items     imports.Value             // of the dataset
+	names     []string                  // of default checks; "" for those that became a comment
+	files     []imports.File            // beside the dataset
+	used      map[failure.Position]bool // assertions that are a check of some item
 }
 
 type outColumn struct {
@@ -209,11 +215,12 @@ func (im *importer) write(n strict.Node) ([]imports.File, error) {
 		return nil, err
 	}
 	im.systems(rows)
-	o := &outcome{importer: im, rows: rows, questions: im.questions(), defaults: imports.Map(), items: imports.List()}
+	o := &outcome{importer: im, rows: rows, questions: im.questions(), defaults: imports.Map(), items: imports.List(), used: map[failure.Position]bool{}}
 	o.makeColumns()
 	o.undefined()
 	o.makeDefaults()
 	o.makeItems()
+	o.recount()
 	root := imports.Map()
 	root.Set("version", imports.Literal("1"))
 	root.Set("name", imports.Text(im.Name))
@@ -571,6 +578,23 @@ func (o *outcome) makeItems() {
 	}
 }
 
+// recount takes back what was counted as converted and is a check of no item.
+func (o *outcome) recount() {
+	seen := map[failure.Position]bool{}
+	lists := [][]check{o.importer.defaults.checks}
+	for i := range o.tests {
+		lists = append(lists, o.tests[i].checks)
+	}
+	for _, list := range lists {
+		for _, c := range list {
+			if c.comment == "" && !o.used[c.pos] && !seen[c.pos] {
+				seen[c.pos] = true
+				o.report.Lose(c.label)
+			}
+		}
+	}
+}
+
 // duplicates notes tests that bear the same description, or that are the same.
 func (o *outcome) duplicates(r *row, descriptions map[string]failure.Position, bodies map[string]bool) {
 	if d := r.description; d != "" {
@@ -678,7 +702,7 @@ func (o *outcome) item(r *row, q question, id, group string) {
 		v.Set("tags", imports.Texts([]string{o.prompts[q.prompts[0]].name}))
 	}
 	var comments []string
-	if r.description != "" && r.nth == 1 {
+	if d := strings.ToLower(r.description); d != "" && r.nth == 1 && d != strings.ReplaceAll(id, "-", " ") {
 		comments = append(comments, r.description)
 	}
 	o.items.Append(v.Block(), comments...)
@@ -723,7 +747,9 @@ func (o *outcome) checks(r *row, v *imports.Value) {
 		}
 		if r.noDefaults || o.unfit(r, c) {
 			drop = append(drop, o.names[i])
+			continue
 		}
+		o.used[c.pos] = true
 	}
 	checks := imports.List()
 	var names *imports.Names
@@ -734,9 +760,10 @@ func (o *outcome) checks(r *row, v *imports.Value) {
 			checks.Comment(c.comment)
 			continue
 		case o.unfit(r, &c):
-			checks.Comment(fmt.Sprintf("wrong (%s): %s", o.place(c.pos), c.kind))
+			checks.Comment(fmt.Sprintf("wrong (%s): %s: %s", o.place(c.pos), c.label, c.args.JSON()))
 			continue
 		}
+		o.used[c.pos] = true
 		if c.name != "" {
 			if names == nil {
 				names = checkNames(o.names)

@@ -65,7 +65,7 @@ func decodeBaseline(name string, data []byte, dataset string) (*baseline.File, e
 		return nil, err
 	}
 	if f.Dataset != dataset {
-		return nil, usage("name a baseline of "+dataset+", or --baseline none", "%s is a baseline of dataset %s, not of %s", name, f.Dataset, dataset)
+		return nil, failure.At(failure.Position{File: name, Line: 1}, failure.Input, "a baseline of dataset %s, not of %s", f.Dataset, dataset)
 	}
 	return f, nil
 }
@@ -306,6 +306,8 @@ func accept(s *State, run *results.Run, name string) error {
 	replaced := ""
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, baseline.ErrLater):
+		return err
 	case err != nil && !whole:
 		return failure.WithHint(err, "accept a run of the whole dataset, which needs nothing of it")
 	case err != nil:

@@ -69,6 +69,7 @@ type runOptions struct {
 	traces       string
 	resume       string
 	baseline     string
+	compared     bool // with a baseline, as every command is that has these flags
 	failOn       []string
 	formats      []string
 	asJSON       bool
@@ -82,7 +83,7 @@ type runOptions struct {
 
 func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	if k.use == "run" {
-		f.StringVar(&o.mode, "mode", k.mode, "replay, record or live")
+		f.StringVar(&o.mode, "mode", k.mode, "replay, record, extend or live")
 	}
 	if k.use != "replay" {
 		f.BoolVar(&o.stale, "stale", false, "in mode record: only what is missing or no longer matches")
@@ -102,11 +103,12 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.recordedAt, "recorded-at", "", "start of a recording's clock (RFC 3339); makes the recording reproducible")
 	f.StringVar(&o.cassettes, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
 	f.BoolVar(&o.leftover, "allow-leftover", false, "do not fail items that leave recorded requests unused")
-	f.StringArrayVar(&o.drift, "drift", nil, "CLASS=serve|warn|fail: what a replay does about a class of drift (repeat)")
+	f.StringArrayVar(&o.drift, "drift", nil, "CLASS=serve|warn|fail|live: what is done about a class of drift; live in mode extend and with --stale (repeat)")
 	f.BoolVar(&o.allowNetwork, "allow-network", false, "let record and live dial although CI is set")
 	f.StringVar(&o.out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
 	f.StringVar(&o.traces, "traces", "all", "which traces to keep: all or failed")
 	f.StringVar(&o.resume, "resume", "", "go on with this run; dataset and flags are taken from it")
+	o.compared = true
 	f.StringVar(&o.baseline, "baseline", "", "FILE.json, NAME, git:REV or none: what the run is compared with (default: baselines/DATASET.json, where it is there)")
 	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks, regression or none: what makes exit code 1 (repeat; default: both)")
 	f.StringArrayVar(&o.formats, "format", nil, "a report, FORMAT or FORMAT=PATH: "+strings.Join(reportNames(), ", ")+" (repeat)")
@@ -250,6 +252,9 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if mode != replay.Extend && !o.stale && slices.Contains(slices.Collect(maps.Values(drift)), replay.GoLive) {
+		return nil, usage("echoeval record DATASET --stale", "--drift CLASS=live is for --mode extend and record --stale")
+	}
 	recordedAt, err := o.recorded()
 	if err != nil {
 		return nil, err
@@ -302,8 +307,10 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if opts.Shard.N > 0 {
 		p.shard = opts.Shard.String()
 		p.gates = slices.DeleteFunc(p.gates, func(g gate.Gate) bool { return g.Metric != "error_rate" })
-	} else if p.reference, err = newReference(s, d, o.baseline); err != nil {
-		return nil, err
+	} else if o.compared {
+		if p.reference, err = newReference(s, d, o.baseline); err != nil {
+			return nil, err
+		}
 	}
 	if p.reference != nil {
 		opts.Look = p.reference.Add
@@ -419,8 +426,8 @@ func parseDrift(flags []string) (map[cassette.Class]replay.Action, error) {
 			}
 			return nil, failure.WithHint(failure.New(failure.Input, "--drift %s: unknown class %q", flag, class), "%s", strict.Suggest(class, names))
 		}
-		if !slices.Contains([]replay.Action{replay.Serve, replay.Warn, replay.Fail}, replay.Action(action)) {
-			return nil, usage("--drift "+class+"=warn", "--drift %s: want %s=serve, warn or fail", flag, class)
+		if !slices.Contains([]replay.Action{replay.Serve, replay.Warn, replay.Fail, replay.GoLive}, replay.Action(action)) {
+			return nil, usage("--drift "+class+"=warn", "--drift %s: want %s=serve, warn, fail or live", flag, class)
 		}
 		out[cassette.Class(class)] = replay.Action(action)
 	}
@@ -509,13 +516,13 @@ func (o *runOptions) budget(cols []experiment.Column, mode replay.Mode) (*experi
 }
 
 // modes are what --mode takes.
-var modes = []replay.Mode{replay.Replay, replay.Record, replay.Live}
+var modes = []replay.Mode{replay.Replay, replay.Record, replay.Extend, replay.Live}
 
 func parseMode(name string) (replay.Mode, error) {
 	if mode := replay.Mode(name); slices.Contains(modes, mode) {
 		return mode, nil
 	}
-	return "", usage(strict.Suggest(name, []string{"replay", "record", "live"}), "--mode %s: want replay, record or live", name)
+	return "", usage(strict.Suggest(name, []string{"replay", "record", "extend", "live"}), "--mode %s: want replay, record, extend or live", name)
 }
 
 func (o *runOptions) recorded() (time.Time, error) {

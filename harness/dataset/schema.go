@@ -1,0 +1,210 @@
+package dataset
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/echoeval/echoeval/core/agent"
+	"github.com/echoeval/echoeval/core/strict"
+)
+
+// SchemaKinds are the kinds of files that [Schema] describes.
+var SchemaKinds = []string{"dataset", "agent", "library", "project"}
+
+// Schema returns the JSON Schema of a kind of file, and false for one that is not in [SchemaKinds]. It is made of the types and tables that read the file; the names that the options know are its choices.
+func Schema(kind string, options Options) (strict.Schema, bool) {
+	b := schemaOf{options, &strict.Schemas{}}
+	b.register()
+	switch kind {
+	case "dataset":
+		return b.s.Root(fileKeys{}, "echoeval dataset"), true
+	case "library":
+		return b.s.Root(libraryKeys{}, "echoeval library"), true
+	case "project":
+		return b.s.Root(projectKeys{}, "echoeval project file"), true
+	case "agent":
+		schema := agent.Schema(b.s)
+		schema["$schema"], schema["title"] = strict.Dialect, "echoeval agent"
+		return schema, true
+	}
+	return nil, false
+}
+
+type schemaOf struct {
+	options Options
+	s       *strict.Schemas
+}
+
+type schema = strict.Schema
+
+func list(of schema) schema       { return schema{"type": "array", "items": of} }
+func filled(of schema) schema     { return schema{"type": "array", "items": of, "minItems": 1} }
+func object(values schema) schema { return schema{"type": "object", "additionalProperties": values} }
+
+var (
+	anyText   = schema{"type": "string"}
+	anyObject = schema{"type": "object"}
+)
+
+// of returns the schema of a Go type.
+func (b schemaOf) of(value any) schema { return b.s.Of(reflect.TypeOf(value)) }
+
+func (b schemaOf) register() {
+	item := func() schema { return b.s.Define("item", func() schema { return b.item(true, "") }) }
+	check := func() schema { return b.s.Define("check", b.check) }
+	provider := func() schema { return b.s.Define("provider", func() schema { return b.of(providerKeys{}) }) }
+	b.s.Types = map[reflect.Type]func() strict.Schema{
+		reflect.TypeFor[inputForm]():     func() schema { return b.s.Define("input", input) },
+		reflect.TypeFor[messageForm]():   func() schema { return b.s.Define("message", messageSchema) },
+		reflect.TypeFor[mockForm]():      func() schema { return strict.AnyOf(filled(b.of(caseKeys{})), schema{"not": schema{"type": "array"}}) },
+		reflect.TypeFor[stepForm]():      b.step,
+		reflect.TypeFor[checkForm]():     check,
+		reflect.TypeFor[invariantForm](): b.invariant,
+		reflect.TypeFor[fractionForm]():  func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "maximum": 1}) },
+		reflect.TypeFor[shareForm]():     func() schema { return schema{"type": "string", "pattern": `^\s*(>=|<=|==|>|<)\s*[0-9]*\.?[0-9]+\s*$`} },
+		reflect.TypeFor[repeatForm]():    func() schema { return schema{"type": "integer", "minimum": 1, "maximum": maxRepeat} },
+	}
+	b.s.Named = map[string]func() strict.Schema{
+		"version":        func() schema { return schema{"const": 1} },
+		"name":           func() schema { return schema{"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,79}$"} },
+		"text":           func() schema { return anyText },
+		"values":         func() schema { return anyObject },
+		"values_or_null": func() schema { return strict.OrNull(anyObject) },
+		"use":            func() schema { return list(anyText) },
+		"input":          func() schema { return b.of(inputForm{}) },
+		"checks":         func() schema { return list(check()) },
+		"agent": func() schema {
+			return strict.AnyOf(anyText, b.s.Define("agent", func() schema { return agent.Schema(b.s) }))
+		},
+		"providers": func() schema { return filled(strict.AnyOf(anyText, provider())) },
+		"defaults":  func() schema { return b.s.Define("defaults", func() schema { return b.item(false, "") }) },
+		"items": func() schema {
+			source := b.of(sourceKeys{})
+			return strict.AnyOf(anyText, filled(item()), source)
+		},
+		"overrides": func() schema { return list(b.s.Define("override", func() schema { return b.item(false, "match") })) },
+		"gates":     b.gates,
+		"normalize": func() schema { return b.of([]normalizeKeys{}) },
+		"drift":     b.drift,
+		"columns":   func() schema { return object(anyText) },
+		"library_checks": func() schema {
+			return object(b.s.Define("check", b.check))
+		},
+		"library_invariants": func() schema { return object(anyObject) },
+		"policies":           func() schema { return object(anyObject) },
+		"library_providers":  func() schema { return list(schema{"allOf": []any{provider(), schema{"required": []any{"id"}}}}) },
+	}
+}
+
+// item is the schema of an item, or of a layer without id; more is the one key that the layer has beside.
+func (b schemaOf) item(own bool, more string) schema {
+	properties := schema{}
+	for k, key := range itemKeys {
+		if k == keyID {
+			if own {
+				properties[key.name] = schema{"type": "string", "minLength": 1, "description": key.doc}
+			}
+			continue
+		}
+		of := maps.Clone(strict.OrNull(b.of(key.of)))
+		of["description"] = key.doc
+		properties[key.name] = of
+	}
+	all := schema{"type": "object", "properties": properties, "additionalProperties": false}
+	if own {
+		all["required"] = []any{"id"}
+	}
+	if more != "" {
+		properties[more] = schema{"type": "string", "description": "CEL over id, tags, metadata, vars"}
+		all["required"] = []any{more}
+	}
+	return all
+}
+
+func input() schema {
+	part := schema{"type": "object", "properties": schema{}, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}
+	for _, key := range partKeys {
+		part["properties"].(schema)[key] = schema{"type": "string", "minLength": 1}
+	}
+	return strict.AnyOf(schema{"type": "string", "minLength": 1}, filled(part))
+}
+
+func messageSchema() schema {
+	part := schema{"type": "object", "properties": schema{}, "additionalProperties": false, "required": []any{"type"}}
+	for _, key := range contentKeys {
+		part["properties"].(schema)[key] = schema{}
+	}
+	part["properties"].(schema)["type"] = strict.Enum(contentTypes...)
+	all := schema{"type": "object", "properties": schema{}, "additionalProperties": false, "required": []any{"content", "role"}}
+	for _, key := range messageKeys {
+		all["properties"].(schema)[key] = schema{}
+	}
+	all["properties"].(schema)["role"] = strict.Enum(messageRoles...)
+	all["properties"].(schema)["content"] = strict.AnyOf(anyText, list(part))
+	return all
+}
+
+func (b schemaOf) step() schema {
+	call := b.of(callKeys{})
+	return schema{"type": "object", "properties": schema{"text": schema{"type": []any{"string", "null"}}, "call": call, "calls": list(call)}, "additionalProperties": false, "minProperties": 1, "maxProperties": 1}
+}
+
+// check is a word, a kind with its arguments, or the use of a library's.
+func (b schemaOf) check() schema {
+	kinds := schema{}
+	for _, kind := range b.options.Checks {
+		kinds[kind] = schema{}
+	}
+	inner := schema{"type": "object", "properties": kinds, "additionalProperties": len(kinds) == 0, "minProperties": 1, "maxProperties": 1}
+	all := b.of(modifierKeys{})
+	properties := all["properties"].(schema)
+	maps.Copy(properties, kinds)
+	properties["not"] = strict.AnyOf(anyText, inner)
+	properties["use"] = schema{"type": "string", "description": "the name of a check of a library"}
+	all["minProperties"] = 1
+	if len(kinds) == 0 {
+		all["additionalProperties"] = schema{}
+	}
+	return strict.AnyOf(anyText, all)
+}
+
+func (b schemaOf) invariant() schema {
+	return strict.AnyOf(anyText, schema{
+		"type":       "object",
+		"properties": schema{"use": schema{"type": "string", "description": "the name of an invariant"}, "severity": strict.Enum("error", "warn")},
+		"required":   []any{"use"},
+	})
+}
+
+func (b schemaOf) gates() schema {
+	bound := schema{"type": []any{"string", "null"}, "pattern": `^\s*(>=|<=|==|>|<)`}
+	metrics := schema{}
+	for _, metric := range b.options.Metrics {
+		metrics[metric] = bound
+	}
+	var rest any = false
+	if len(metrics) == 0 {
+		rest = bound
+	}
+	limited := maps.Clone(metrics)
+	for _, where := range []string{"provider", "tag", "check"} {
+		limited[where] = anyText
+	}
+	return strict.AnyOf(
+		schema{"type": "object", "properties": metrics, "additionalProperties": rest},
+		list(schema{"type": "object", "properties": limited, "additionalProperties": rest, "minProperties": 1}),
+	)
+}
+
+func (b schemaOf) drift() schema {
+	action := strict.OrNull(strict.Enum(driftActions...))
+	if len(b.options.Drift) == 0 {
+		return object(action)
+	}
+	classes := schema{}
+	for _, class := range slices.Sorted(slices.Values(b.options.Drift)) {
+		classes[class] = action
+	}
+	return schema{"type": "object", "properties": classes, "additionalProperties": false}
+}
