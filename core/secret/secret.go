@@ -11,6 +11,7 @@ package secret
 
 import (
 	"iter"
+	"net/url"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -79,28 +80,69 @@ func (d *Detector) All(text string) iter.Seq[Hit] {
 		}
 		for layer := range Layers(text) {
 			for _, v := range d.Values {
-				if v.Value == "" {
-					continue
-				}
-				for from := 0; ; {
-					at := strings.Index(layer.Text[from:], v.Value)
-					if at < 0 {
-						break
-					}
-					at += from
-					from = at + len(v.Value)
-					// What stands in this layer as it stood in the one before was found there.
-					start, end := layer.Raw(at), layer.Raw(from)
-					if layer.Depth > 0 && text[start:end] == v.Value {
-						continue
-					}
-					if !yield(Hit{"value of " + v.Name, start, end}) {
-						return
+				for _, form := range v.forms(layer.Text) {
+					for from := 0; ; {
+						at := strings.Index(layer.Text[from:], form)
+						if at < 0 {
+							break
+						}
+						at += from
+						from = at + len(form)
+						// What stands in this layer as it stood in the one before was found there.
+						start, end := layer.Raw(at), layer.Raw(from)
+						if layer.Depth > 0 && text[start:end] == form {
+							continue
+						}
+						if !yield(Hit{"value of " + v.Name, start, end}) {
+							return
+						}
 					}
 				}
 			}
 		}
 	}
+}
+
+// forms are the value and, where a text may hold them, what it becomes in a URL: in a query, in a path, with large and with small hexadecimal digits.
+func (v Value) forms(text string) []string {
+	if v.Value == "" {
+		return nil
+	}
+	forms := []string{v.Value}
+	if !strings.ContainsAny(text, "%+") {
+		return forms
+	}
+	for _, form := range URLForms(v.Value) {
+		if !slices.Contains(forms, form) {
+			forms = append(forms, form)
+		}
+	}
+	return forms
+}
+
+// URLForms returns the forms of a text in a URL that differ from it.
+func URLForms(text string) []string {
+	var forms []string
+	for _, form := range []string{url.QueryEscape(text), url.PathEscape(text), strings.ReplaceAll(url.QueryEscape(text), "+", "%20")} {
+		for _, f := range []string{form, smallHex(form)} {
+			if f != text && !slices.Contains(forms, f) {
+				forms = append(forms, f)
+			}
+		}
+	}
+	return forms
+}
+
+// smallHex writes percent escapes with small letters.
+func smallHex(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:i+3], strings.ToLower(s[i+1:i+3]))
+			i += 2
+		}
+	}
+	return string(b)
 }
 
 // First returns the first hit in text.

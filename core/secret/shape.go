@@ -39,25 +39,28 @@ type shape struct {
 	rest         *set
 	min, max     int
 	plain        bool // letters alone are enough; otherwise a digit must be among the rest, which ordinary words have not
+	inside       bool // the prefix is found within a word, too: no ordinary word holds it
 }
 
 // The shapes that vendors document or use for their keys. Of two that fit the first counts, so the longer prefix stands first.
 var table = []shape{
-	{kind: "anthropic-key", prefix: "sk-ant-", rest: &word, min: 20},
-	{kind: "langfuse-secret-key", prefix: "sk-lf-", rest: &dashed, min: 20},
-	{kind: "langfuse-public-key", prefix: "pk-lf-", rest: &dashed, min: 20},
+	{kind: "anthropic-key", prefix: "sk-ant-", rest: &word, min: 20, inside: true},
+	{kind: "langfuse-secret-key", prefix: "sk-lf-", rest: &dashed, min: 20, inside: true},
+	{kind: "langfuse-public-key", prefix: "pk-lf-", rest: &dashed, min: 20, inside: true},
+	{kind: "openai-key", prefix: "sk-proj-", rest: &word, min: 20, inside: true},
+	{kind: "openai-key", prefix: "sk-svcacct-", rest: &word, min: 20, inside: true},
 	{kind: "openai-key", prefix: "sk-", rest: &word, min: 20},
 	{kind: "google-key", prefix: "AIza", rest: &word, min: 35, max: 35},
 	{kind: "google-token", prefix: "ya29.", rest: &word, min: 20},
 	{kind: "aws-key-id", prefix: "AKIA", rest: &upper, min: 16, max: 16, plain: true},
 	{kind: "aws-key-id", prefix: "ASIA", rest: &upper, min: 16, max: 16, plain: true},
-	{kind: "github-token", prefix: "github_pat_", rest: &word, min: 40},
+	{kind: "github-token", prefix: "github_pat_", rest: &word, min: 40, inside: true},
 	{kind: "github-token", prefix: "ghp_", rest: &alnum, min: 36},
 	{kind: "github-token", prefix: "gho_", rest: &alnum, min: 36},
 	{kind: "github-token", prefix: "ghu_", rest: &alnum, min: 36},
 	{kind: "github-token", prefix: "ghs_", rest: &alnum, min: 36},
 	{kind: "github-token", prefix: "ghr_", rest: &alnum, min: 36},
-	{kind: "gitlab-token", prefix: "glpat-", rest: &word, min: 20},
+	{kind: "gitlab-token", prefix: "glpat-", rest: &word, min: 20, inside: true},
 	{kind: "slack-token", prefix: "xoxa-", rest: &dashed, min: 10},
 	{kind: "slack-token", prefix: "xoxb-", rest: &dashed, min: 10},
 	{kind: "slack-token", prefix: "xoxe-", rest: &dashed, min: 10},
@@ -103,7 +106,7 @@ func shapes(text string) iter.Seq[Hit] {
 				continue
 			}
 			for _, row := range first[c] {
-				if !strings.HasPrefix(text[i:], row.prefix) || !starts(text, i) {
+				if !strings.HasPrefix(text[i:], row.prefix) || !row.inside && !starts(text, i) {
 					continue
 				}
 				if end := row.end(text, i+len(row.prefix)); end > 0 {

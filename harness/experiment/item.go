@@ -58,6 +58,7 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 		run.explain(err)
 		line.Cassette = run.cassette
 		decide(&line, Outcome{Err: err}, staleness(err), eval.Pass)
+		run.known = run.knownSecrets()
 		run.redactLine(&line)
 		return finishedItem{line: line, trace: run.encode(line, trace.Trace{}), restart: run.recordWhole(err, false)}
 	}
@@ -84,6 +85,8 @@ type itemRun struct {
 	rules   *cassette.Rules
 	space   *space
 	hidden  conversation.Hidden
+	// known are the secrets of which excerpts may hold parts.
+	known []string
 	// overhead is what the simulated user cost.
 	overhead money.USD
 	// cassette is what the line says of the recording; nil in live mode.
@@ -158,6 +161,15 @@ func (r *runner) show(path string) string {
 // recordWhole says that an item is recorded from its start after all: where its session asks for it, and with --stale where the cassette drifted and what it drifted by is said to fail a replay.
 func (r *itemRun) recordWhole(stale error, asked bool) bool {
 	return asked || r.mode == replay.Extend && r.opts.OnlyStale && replay.CauseOf(stale) == replay.Drift
+}
+
+// unreadableReply says that a recorded reply of status 200 could not be read. It was read when it was recorded: the file was changed since.
+func unreadableReply(err error, file string) error {
+	var provider *llm.Error
+	if !errors.As(err, &provider) || provider.Status != http.StatusOK {
+		return nil
+	}
+	return failure.WithHint(failure.At(failure.Position{File: file}, failure.Cassette, "a recorded reply cannot be read: %s", provider.Message), "record it again, or undo the change of the file")
 }
 
 // staleness is err where it says that the cassette does not fit, and else nil.
@@ -305,6 +317,11 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	case err != nil && out.Err == nil:
 		out.Err = err
 	}
+	if stale == nil && r.mode == replay.Replay {
+		if stale = unreadableReply(out.Err, r.cassette.File); stale != nil {
+			r.explain(stale)
+		}
+	}
 	switch {
 	case r.cassette == nil || stale != nil:
 	case closed.State != "":
@@ -354,6 +371,7 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 		}
 	}
 	decide(&line, out, stale, verdict)
+	r.known = r.knownSecrets(append(promptsOf(out.Trace), response.Text)...)
 	r.redactLine(&line)
 	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget), restart: r.recordWhole(stale, closed.Restart)}
 	if !interrupted {
@@ -416,15 +434,93 @@ func (r *itemRun) redact(text string) string {
 func (r *itemRun) redactLine(line *eval.Result) {
 	for i := range line.Checks {
 		c := &line.Checks[i]
-		c.Reason = r.redact(c.Reason)
-		c.Expected, c.Actual = r.redactPointer(c.Expected), r.redactPointer(c.Actual)
+		c.Reason = r.excerpt(c.Reason)
+		c.Expected, c.Actual = r.excerptPointer(c.Expected), r.excerptPointer(c.Actual)
 	}
 	for i := range line.Invariants.Violations {
-		line.Invariants.Violations[i].Evidence = r.redact(line.Invariants.Violations[i].Evidence)
+		line.Invariants.Violations[i].Evidence = r.excerpt(line.Invariants.Violations[i].Evidence)
 	}
 	if line.Error != nil {
 		line.Error.Message = r.redact(line.Error.Message)
+		line.Error.Hint = r.redactPointer(line.Error.Hint)
 	}
+	if line.Cassette != nil {
+		for i := range line.Cassette.Drift {
+			d := &line.Cassette.Drift[i]
+			d.Path, d.Old, d.New = r.excerpt(d.Path), r.excerpt(d.Old), r.excerpt(d.New)
+		}
+	}
+}
+
+// promptsOf are the system prompts of a run.
+func promptsOf(t trace.Trace) []string {
+	var out []string
+	for _, e := range t.Events {
+		if e.Request != nil && (len(out) == 0 || out[len(out)-1] != e.Request.System) {
+			out = append(out, e.Request.System)
+		}
+	}
+	return out
+}
+
+// excerpt redacts a text that was cut out of a longer one: of a secret that the cut went through a part may be left.
+func (r *itemRun) excerpt(text string) string {
+	text = r.redact(text)
+	for _, secret := range r.known {
+		text = withoutPart(text, secret)
+	}
+	return text
+}
+
+// minPart is how many bytes of a secret are enough to be taken out of an excerpt.
+const minPart = 4
+
+// withoutPart takes the beginning of a secret off the end of an excerpt, and its end off the beginning. An excerpt is cut at its ends and at "…".
+func withoutPart(text, secret string) string {
+	parts := strings.Split(text, "…")
+	for i, part := range parts {
+		quoteless := strings.TrimRight(part, "\"'`")
+		for n := len(secret) - 1; n >= minPart; n-- {
+			if strings.HasSuffix(quoteless, secret[:n]) {
+				part = quoteless[:len(quoteless)-n] + "[secret]" + part[len(quoteless):]
+				break
+			}
+		}
+		quoteless = strings.TrimLeft(part, "\"'`")
+		for n := len(secret) - 1; n >= minPart; n-- {
+			if strings.HasPrefix(quoteless, secret[len(secret)-n:]) {
+				part = part[:len(part)-len(quoteless)] + "[secret]" + quoteless[n:]
+				break
+			}
+		}
+		parts[i] = part
+	}
+	return strings.Join(parts, "…")
+}
+
+// knownSecrets are the texts of which excerpts may hold parts: hidden values, secrets of the environment, and the key shapes in what the agent said.
+func (r *itemRun) knownSecrets(texts ...string) []string {
+	var out []string
+	for _, x := range redactions(r.item.ToolContext) {
+		out = append(out, x.Value)
+	}
+	for _, v := range r.opts.Secrets {
+		out = append(out, v.Value)
+	}
+	for _, text := range texts {
+		for hit := range r.detector.All(text) {
+			out = append(out, text[hit.Start:hit.End])
+		}
+	}
+	return out
+}
+
+func (r *itemRun) excerptPointer(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	text := r.excerpt(*s)
+	return &text
 }
 
 func (r *itemRun) redactPointer(s *string) *string {

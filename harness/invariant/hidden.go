@@ -41,8 +41,14 @@ func needles(hidden conversation.Hidden) []needle {
 			case '0', 't', 'f':
 				n.text, n.weak = string(v), true
 			}
-			if strings.TrimSpace(n.text) != "" {
-				list = append(list, n)
+			if strings.TrimSpace(n.text) == "" {
+				return
+			}
+			list = append(list, n)
+			if n.string && !n.weak {
+				for _, form := range secret.URLForms(n.text) {
+					list = append(list, needle{name: path, text: form, string: true})
+				}
 			}
 		})
 	}
