@@ -195,6 +195,8 @@ const (
 	CassetteStale    CassetteState = "stale"
 	CassetteMissing  CassetteState = "missing"
 	CassetteRecorded CassetteState = "recorded"
+	// CassetteExtended is a recording whose beginning was kept.
+	CassetteExtended CassetteState = "extended"
 )
 
 // CassetteInfo is the recording that an item used. File is relative to the project root.

@@ -32,6 +32,7 @@ const (
 	Empty       Kind = `is empty; "." is the workspace`
 	Absolute    Kind = "is absolute; name files relative to the workspace, such as notes/a.txt"
 	Malformed   Kind = "holds control characters or is not UTF-8"
+	Backslash   Kind = "holds a backslash; folders are divided by slashes"
 	Outside     Kind = "leads outside the workspace"
 	Withheld    Kind = "is withheld: its name marks credentials"
 	Protected   Kind = "is protected: its name marks settings or credentials that may not be written"
@@ -186,6 +187,8 @@ func (w *Workspace) Resolve(given string, access Access) (Resolved, error) {
 		return refuse(Empty)
 	case !utf8.ValidString(given) || strings.ContainsFunc(given, unicode.IsControl):
 		return refuse(Malformed)
+	case strings.Contains(given, `\`):
+		return refuse(Backslash) // it divides folders on some systems and is part of a name on others
 	case path.IsAbs(given):
 		return refuse(Absolute)
 	case len(given) > maxPath:

@@ -12,6 +12,7 @@ package secret
 import (
 	"iter"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -35,10 +36,17 @@ type Hit struct {
 	Start, End int
 }
 
-// Detector looks for key shapes and for known values. The zero value looks for key shapes alone. It may be used by several goroutines as long as none changes it.
+// Pattern is a shape of secrets that a project has of its own: what Regex finds, which is never the empty text, is one of that kind.
+type Pattern struct {
+	Kind  string
+	Regex *regexp.Regexp
+}
+
+// Detector looks for key shapes, for the project's own patterns and for known values. The zero value looks for key shapes alone. It may be used by several goroutines as long as none changes it.
 type Detector struct {
-	Values []Value
-	Allow  func(string) bool // reports that a key-shaped text is known to be none; nil allows nothing
+	Values   []Value
+	Patterns []Pattern
+	Allow    func(string) bool // reports that a key-shaped text is known to be none; nil allows nothing
 }
 
 // FromEnviron picks the secrets out of an environment as os.Environ returns it: values of at least [MinValue] bytes of variables whose names end in KEY, TOKEN, SECRET or PASSWORD, sorted by name.
@@ -64,7 +72,7 @@ func named(name string) bool {
 	return false
 }
 
-// All yields the secrets in text: first those of key shape in order of place, then known values by name. The places of two hits may overlap.
+// All yields the secrets in text: first those of key shape in order of place, then those of each pattern, then known values by name. The places of two hits may overlap.
 func (d *Detector) All(text string) iter.Seq[Hit] {
 	return func(yield func(Hit) bool) {
 		for hit := range shapes(text) {
@@ -73,6 +81,16 @@ func (d *Detector) All(text string) iter.Seq[Hit] {
 			}
 			if !yield(hit) {
 				return
+			}
+		}
+		for _, p := range d.Patterns {
+			for _, at := range p.Regex.FindAllStringIndex(text, -1) {
+				if d.Allow != nil && d.Allow(text[at[0]:at[1]]) {
+					continue
+				}
+				if !yield(Hit{p.Kind, at[0], at[1]}) {
+					return
+				}
 			}
 		}
 		if len(d.Values) == 0 {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Schema is a JSON Schema (draft 2020-12) as plain values. Written as JSON it has its keys in alphabetical order.
@@ -15,6 +16,8 @@ type Schemas struct {
 	Types map[reflect.Type]func() Schema
 	// Named are the schemas of fields with a tag `schema:"name"`, such as those of type [Node] that hold more than any value.
 	Named map[string]func() Schema
+	// Written says that the schemas are of what is written as JSON: keys are named by the tag json, all of them are there unless they may be left out when empty, and readers take further ones.
+	Written bool
 
 	defs map[string]any
 }
@@ -89,7 +92,11 @@ func OrNull(schema Schema) Schema {
 func (s *Schemas) object(t reflect.Type) Schema {
 	properties := Schema{}
 	var required []string
-	for _, f := range fieldsOf(t) {
+	fields := fieldsOf
+	if s.Written {
+		fields = writtenFields
+	}
+	for _, f := range fields(t) {
 		of := maps.Clone(s.field(t, f))
 		if f.values != nil {
 			of = Enum(f.values...)
@@ -105,12 +112,34 @@ func (s *Schemas) object(t reflect.Type) Schema {
 			required = append(required, f.name)
 		}
 	}
-	schema := Schema{"type": "object", "properties": properties, "additionalProperties": false}
+	schema := Schema{"type": "object", "properties": properties}
+	if !s.Written {
+		schema["additionalProperties"] = false
+	}
 	if required != nil {
 		slices.Sort(required)
 		schema["required"] = anySlice(required)
 	}
 	return schema
+}
+
+// writtenFields are the keys of a struct as it is written as JSON.
+func writtenFields(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case name == "" && f.Anonymous && f.Type.Kind() == reflect.Struct:
+			for _, inner := range writtenFields(f.Type) {
+				inner.index = append([]int{i}, inner.index...)
+				fields = append(fields, inner)
+			}
+		case name != "" && name != "-":
+			fields = append(fields, field{name: name, index: f.Index, required: !strings.Contains(options, "omit"), doc: f.Tag.Get("doc")})
+		}
+	}
+	return fields
 }
 
 func (s *Schemas) field(t reflect.Type, f field) Schema {

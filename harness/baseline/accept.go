@@ -17,7 +17,7 @@ const mostNamed = 10
 func FromRun(run *results.Run) (*File, error) {
 	s := &run.Summary
 	if run.Incomplete {
-		return nil, failure.WithHint(failure.New(failure.Input, "the run %s is incomplete: it was killed or still goes on", run.Manifest.ID), "%s", results.Command("echoeval", "run", "--resume", run.Manifest.ID))
+		return nil, failure.WithHint(failure.New(failure.Input, "the run %s is incomplete: it was killed or still goes on", run.Manifest.ID), "%s", run.Resume())
 	}
 	open := 0
 	var named []string

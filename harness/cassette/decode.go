@@ -29,17 +29,22 @@ func Load(path, display string) (*File, error) {
 }
 
 func read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errors.New("is a folder")
+	case !info.Mode().IsRegular():
+		return nil, errors.New("is no regular file") // opening a pipe would wait for its writer
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	if info, err = f.Stat(); err != nil {
 		return nil, err
-	}
-	if info.IsDir() {
-		return nil, errors.New("is a folder")
 	}
 	if info.Size() > maxSize {
 		return nil, fmt.Errorf("%d MiB are more than a cassette may have (%d)", info.Size()>>20, maxSize>>20)

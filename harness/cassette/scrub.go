@@ -123,7 +123,7 @@ func (g *gatherer) body(body string) {
 func (g *gatherer) text(text string, sealed bool) {
 	for layer := range secret.Layers(text) {
 		if !sealed {
-			shapes := secret.Detector{Allow: g.detector.Allow}
+			shapes := secret.Detector{Allow: g.detector.Allow, Patterns: g.detector.Patterns}
 			for hit := range shapes.All(layer.Text) {
 				g.add(hit.Kind, layer.Text[hit.Start:hit.End])
 			}

@@ -20,7 +20,9 @@ var _ = Describe("scrubbing", func() {
 
 	file := func() *cassette.File {
 		quoted := `tenant \"nine\" 7f3a91`
-		request := func(text string) cassette.Request { return canonicalChat(`{"messages":[{"role":"user","content":"` + text + `"}],"model":"m"}`) }
+		request := func(text string) cassette.Request {
+			return canonicalChat(`{"messages":[{"role":"user","content":"` + text + `"}],"model":"m"}`)
+		}
 		stream := http.Header{"Content-Type": {"text/event-stream"}}
 		return &cassette.File{Header: cassette.Header{Dataset: "d", Item: "i", Repeat: 1, Provider: "p", Vendor: "openai", Model: "m", Hashes: map[string]string{"workspace": "aa"}}, Interactions: []cassette.Interaction{
 			{Request: request("use " + key), Response: cassette.Response{Code: 200, Status: "200 OK", Headers: stream, Body: "data: {\"choices\":[{\"delta\":{\"content\":\"it is " + key[:20] + "\"}}]}\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"" + key[20:] + " indeed\"}}]}\n\ndata: [DONE]\n\n"}},

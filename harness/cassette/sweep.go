@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/echoeval/echoeval/core/claim"
 )
 
 // swept holds the folders that this process has swept: once is enough, what comes later is its own.
 var swept sync.Map
 
-// sweep removes from a folder the temporary files of savers that were killed. A file that a living saver holds stays, see [claim]. It never fails: what cannot be removed does no harm.
+// sweep removes from a folder the temporary files of savers that were killed. A file that a living saver holds stays, see [claim.Take]. It never fails: what cannot be removed does no harm.
 func sweep(dir string) {
 	if _, done := swept.LoadOrStore(dir, true); done {
 		return
@@ -24,7 +26,7 @@ func sweep(dir string) {
 		}
 		path := filepath.Join(dir, e.Name())
 		if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
-			if claim(f) {
+			if claim.Take(f) {
 				_ = os.Remove(path)
 			}
 			_ = f.Close()
@@ -39,21 +41,11 @@ func create(dir, pattern string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if claim(f) && present(f) {
+		if claim.Take(f) && claim.Present(f) {
 			return f, nil
 		}
 		// A sweep came between the making and the claim.
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 	}
-}
-
-// present reports whether the file still stands under its name.
-func present(f *os.File) bool {
-	ours, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	there, err := os.Lstat(f.Name())
-	return err == nil && os.SameFile(ours, there)
 }

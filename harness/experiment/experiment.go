@@ -74,8 +74,8 @@ type Options struct {
 	// Cassettes and Quarantine are absolute folders.
 	Cassettes  string
 	Quarantine string
-	// Secrets are the values that must never be written.
-	Secrets []secret.Value
+	// Secrets finds what must never be written.
+	Secrets secret.Detector
 	Clock   clock.Clock
 	// Programs runs the programs of command checks and of tools that an agent file describes; its workers end with the run. Nil where none may run.
 	Programs *program.Pool

@@ -504,7 +504,7 @@ func (r *itemRun) knownSecrets(texts ...string) []string {
 	for _, x := range redactions(r.item.ToolContext) {
 		out = append(out, x.Value)
 	}
-	for _, v := range r.opts.Secrets {
+	for _, v := range r.opts.Secrets.Values {
 		out = append(out, v.Value)
 	}
 	for _, text := range texts {

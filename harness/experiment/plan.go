@@ -106,7 +106,7 @@ func New(opts Options) (*Experiment, error) {
 		return nil, failure.WithHint(err, "echoeval cassette ls %s lists the items", opts.Dataset.File)
 	}
 	if e.items == 0 {
-		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for", opts.Dataset.File), "of %d items none is left; drop one of --item, --tag, --only, --sample, --shard", total)
+		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for", opts.Dataset.File), "of %d items none is left; drop one of --item, --tag, --filter, --only, --sample, --shard", total)
 	}
 	e.fillHead(lines)
 	e.head.Inputs, err = e.inputs(used)

@@ -182,7 +182,7 @@ type runner struct {
 }
 
 func newRunner(e *Experiment, journal *results.Journal, finished *results.Finished) *runner {
-	r := &runner{Experiment: e, journal: journal, finished: finished, detector: secret.Detector{Values: e.opts.Secrets}}
+	r := &runner{Experiment: e, journal: journal, finished: finished, detector: e.opts.Secrets}
 	r.progress = Progress{Total: e.head.Lines, Counts: map[eval.Status]int{}}
 	r.progress.Done = finished.Len()
 	return r

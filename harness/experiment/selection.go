@@ -12,6 +12,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/filter"
 )
 
 // Selection says which items run. All that is given must hold; the zero value selects everything.
@@ -20,6 +21,8 @@ type Selection struct {
 	Items []string
 	// Tags: any of them; one that begins with "!" must be absent.
 	Tags []string
+	// Filter is an expression that must be true; one that cannot be evaluated for an item does not select it. Nil selects all.
+	Filter *filter.Program
 	// Only holds the ids that an earlier run left in some status, and OnlyText is how that was asked for; nil selects all.
 	Only     map[string]bool
 	OnlyText string
@@ -95,7 +98,14 @@ func (s *Selection) chosen(item *dataset.Item) bool {
 		wanted = true
 		found = found || slices.Contains(item.Tags, tag)
 	}
-	return found || !wanted
+	if !found && wanted {
+		return false
+	}
+	if s.Filter == nil {
+		return true
+	}
+	met, err := s.Filter.Match(&filter.Subject{ID: item.ID, Tags: item.Tags, Metadata: item.Metadata, Vars: item.Vars})
+	return met && err == nil
 }
 
 // flags tells the selection as it was given, but for sample, only and shard; nil where everything is selected.
@@ -106,6 +116,9 @@ func (s *Selection) flags() *string {
 	}
 	for _, tag := range s.Tags {
 		parts = append(parts, "--tag "+tag)
+	}
+	if s.Filter != nil {
+		parts = append(parts, "--filter "+s.Filter.String())
 	}
 	if len(parts) == 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/echoeval/echoeval/core/claim"
 	"github.com/echoeval/echoeval/core/guard"
 )
 
@@ -16,7 +17,8 @@ type workspaces struct {
 	root string // the project
 
 	mu        sync.Mutex
-	dir       string // of this run, below temp; "" before the first
+	dir       string   // of this run, below temp; "" before the first
+	lock      *os.File // in dir: claimed as long as the run lives
 	hashes    map[string]*hashed
 	originals map[string]*guard.Workspace
 }
@@ -129,17 +131,62 @@ func (w *workspaces) make() (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.dir == "" {
-		dir, err := os.MkdirTemp(w.temp, "echoeval-")
-		if err != nil {
+		sweep(w.temp)
+		if err := w.begin(); err != nil {
 			return "", fmt.Errorf("making a workspace: %w", err)
 		}
-		w.dir = dir
 	}
 	dir, err := os.MkdirTemp(w.dir, "")
 	if err != nil {
 		return "", fmt.Errorf("making a workspace: %w", err)
 	}
 	return dir, nil
+}
+
+// Workspaces of a run lie in a folder of this name, which holds a file that the run claims.
+const (
+	runPattern = "echoeval-run-*"
+	lockName   = "lock"
+)
+
+// begin makes the folder of the run, so that no sweep of another run removes it.
+func (w *workspaces) begin() error {
+	for {
+		dir, err := os.MkdirTemp(w.temp, runPattern)
+		if err != nil {
+			return err
+		}
+		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return errors.Join(err, os.RemoveAll(dir))
+		}
+		if claim.Take(f) && claim.Present(f) {
+			w.dir, w.lock = dir, f
+			return nil
+		}
+		// A sweep came between the making and the claim.
+		if err := errors.Join(f.Close(), os.RemoveAll(dir)); err != nil {
+			return err
+		}
+	}
+}
+
+// sweep removes the workspaces of runs that were killed. It never fails: what cannot be removed does no harm.
+func sweep(temp string) {
+	dirs, err := filepath.Glob(filepath.Join(temp, runPattern))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if claim.Take(f) {
+			_ = os.RemoveAll(dir)
+		}
+		_ = f.Close()
+	}
 }
 
 func (w *workspaces) close() error {
@@ -151,7 +198,7 @@ func (w *workspaces) close() error {
 	}
 	w.originals = nil
 	if w.dir != "" {
-		err = errors.Join(err, os.RemoveAll(w.dir))
+		err = errors.Join(err, os.RemoveAll(w.dir), w.lock.Close())
 	}
 	return err
 }

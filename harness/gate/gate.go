@@ -32,13 +32,16 @@ type Spec struct {
 	Metric string
 	Bound  string
 	Off    bool
-	Pos    failure.Position
+	// Provider limits the gate to one column, for which it takes the place of the gate of the same metric for all; "" is for all.
+	Provider string
+	Pos      failure.Position
 }
 
 // Gate is a gate that was checked. The zero value is none; see [Parse].
 type Gate struct {
-	Metric string
-	off    bool
+	Metric   string
+	provider string
+	off      bool
 	// standard says that the dataset does not name the gate.
 	standard bool
 	op       string
@@ -67,13 +70,15 @@ var operators = []string{">=", "<=", "==", ">", "<"}
 func Parse(specs []Spec) ([]Gate, error) {
 	var gates []Gate
 	var errs []error
-	named := map[string]failure.Position{}
+	type scope struct{ metric, provider string }
+	named := map[scope]failure.Position{}
 	for _, spec := range specs {
-		if first, twice := named[spec.Metric]; twice {
+		at := scope{spec.Metric, spec.Provider}
+		if first, twice := named[at]; twice {
 			errs = append(errs, failure.At(spec.Pos, failure.Input, "the gate %q stands here a second time, first at %s", spec.Metric, first))
 			continue
 		}
-		named[spec.Metric] = spec.Pos
+		named[at] = spec.Pos
 		g, err := parse(spec)
 		if err != nil {
 			errs = append(errs, err)
@@ -82,7 +87,7 @@ func Parse(specs []Spec) ([]Gate, error) {
 		gates = append(gates, g)
 	}
 	for _, g := range standard {
-		if _, ok := named[g.Metric]; !ok {
+		if _, ok := named[scope{metric: g.Metric}]; !ok {
 			gates = append(gates, g)
 		}
 	}
@@ -98,7 +103,7 @@ func parse(spec Spec) (Gate, error) {
 		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "unknown metric %q", spec.Metric), "%s", strict.Suggest(spec.Metric, metricNames()))
 	}
 	if spec.Off {
-		return Gate{Metric: spec.Metric, off: true}, nil
+		return Gate{Metric: spec.Metric, provider: spec.Provider, off: true}, nil
 	}
 	wrong := func(hint, format string, args ...any) (Gate, error) {
 		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate %s: %s", spec.Metric, fmt.Sprintf(format, args...)), "%s", hint)
@@ -124,7 +129,7 @@ func parse(spec Spec) (Gate, error) {
 	case unit != "":
 		return wrong("write the number alone", "%s is a %s and takes no unit %q", spec.Metric, noun[kind.Unit], unit)
 	}
-	g := Gate{Metric: spec.Metric, op: op, limit: limit, bound: op + " " + number}
+	g := Gate{Metric: spec.Metric, provider: spec.Provider, op: op, limit: limit, bound: op + " " + number}
 	low, high := 0.0, math.Inf(1)
 	if kind.Unit == results.UnitFraction {
 		high = 1
@@ -193,11 +198,22 @@ func (g Gate) holds(value float64) bool {
 	return math.Abs(value-g.limit) <= tolerance
 }
 
-// Evaluate applies the gates to every column, in the order of the gates. The values are those of the summary, as they are written there.
+// covers says whether the gate is for a column: all are but those of another, and those for which another gate stands.
+func (g Gate) covers(provider string, gates []Gate) bool {
+	if g.provider != "" {
+		return g.provider == provider
+	}
+	return !slices.ContainsFunc(gates, func(other Gate) bool { return other.Metric == g.Metric && other.provider == provider })
+}
+
+// Evaluate applies the gates to the columns that they are for, in the order of the gates. The values are those of the summary, as they are written there.
 func Evaluate(gates []Gate, providers []results.Provider) []results.Gate {
 	out := make([]results.Gate, 0, len(gates)*len(providers))
 	for _, g := range gates {
 		for _, p := range providers {
+			if !g.covers(p.ID, gates) {
+				continue
+			}
 			metric := p.Metrics[g.Metric]
 			entry := results.Gate{Metric: g.Metric, Provider: p.ID, Value: metric.Value, N: metric.N, Default: g.standard}
 			if !g.off {

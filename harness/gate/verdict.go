@@ -195,7 +195,11 @@ func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
 	for _, c := range stale {
 		r := reason(failure.Cassette, results.KindCassette, fmt.Sprintf("%s stale: %s", count(c.Items, "item"), StaleWord(c)))
 		r.Items = &c.Items
-		out = append(out, hinted(r, record))
+		hint := record
+		if c.Cause == eval.CauseUnreadable && c.First.Error != nil && c.First.Error.Hint != nil && *c.First.Error.Hint != "" {
+			hint = *c.First.Error.Hint // such as git lfs pull: to record would replace a recording that is only elsewhere
+		}
+		out = append(out, hinted(r, hint))
 	}
 	return out
 }

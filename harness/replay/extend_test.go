@@ -284,6 +284,15 @@ var _ = Describe("extending", func() {
 		finish(i, replay.Extended)
 		Expect(interactions(content())).To(Equal(entries))
 		Expect(v.count).To(Equal(1))
+		allowed := func(c *replay.Config) {
+			c.Expect.Hashes["workspace"], c.Expect.Hashes["seed"], c.AllowLeftover = "dd", "11", true
+		}
+		i = begin(replay.Extend, allowed)
+		finish(i, replay.Extended)
+		Expect(interactions(content())).To(Equal(entries), "what may be left over stays")
+		i = begin(replay.Extend, workspace)
+		i.ask(chat(true, "one"))
+		finish(i, replay.Extended)
 		i = begin(replay.Replay, workspace)
 		i.ask(chat(true, "one"))
 		finish(i, replay.Fresh)

@@ -155,6 +155,12 @@ func (s *Session) read() (bool, error) {
 		return false, nil
 	case err != nil:
 		return false, s.hint(err)
+	case s.foreign(file.Header):
+		if s.config.Mode == Extend {
+			return false, nil
+		}
+		h := file.Header
+		return false, s.hint(failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "the cassette is of another item: %s of %s on %s, repeat %d", h.Item, h.Dataset, h.Provider, h.Repeat))
 	}
 	changed := cassette.ChangedInputs(file.Header.Hashes, s.config.Expect.Hashes)
 	if len(changed) > 0 {
@@ -174,6 +180,12 @@ func (s *Session) read() (bool, error) {
 	}
 	s.tape = newTape(file, s.rules, s.equal)
 	return true, nil
+}
+
+// foreign reports that a cassette was recorded for another item, provider or repeat than the one whose place it lies in.
+func (s *Session) foreign(h cassette.Header) bool {
+	want := s.config.Expect
+	return want.Item != "" && (h.Dataset != want.Dataset || h.Item != want.Item || h.Provider != want.Provider || h.Repeat != want.Repeat)
 }
 
 // known spells the hash of an input that may be absent.
@@ -272,6 +284,9 @@ func (s *Session) closeExtend(complete bool) (Outcome, error) {
 	s.mu.Lock()
 	rewrite := complete && (s.outdated || !s.config.AllowLeftover && len(s.tape.left()) > 0)
 	if rewrite {
+		for i := range s.tape.used {
+			s.tape.used[i] = s.tape.used[i] || s.config.AllowLeftover // what may be left over is left over the next time too
+		}
 		s.goLive(-1)
 	}
 	s.mu.Unlock()

@@ -102,7 +102,7 @@ func (a *aggregate) add(place int, r *eval.Result) error {
 // addWorld counts what does not belong to a column: cassettes, money, the harness.
 func (a *aggregate) addWorld(r *eval.Result) {
 	a.overhead += r.OverheadUSD
-	if a.plan.Mode != replayMode && (r.Cassette == nil || r.Cassette.State == eval.CassetteRecorded) {
+	if a.plan.Mode != replayMode && (r.Cassette == nil || r.Cassette.State == eval.CassetteRecorded || r.Cassette.State == eval.CassetteExtended) {
 		a.spent += r.OverheadUSD
 		if r.CostUSD != nil {
 			a.spent += *r.CostUSD

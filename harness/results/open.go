@@ -10,6 +10,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,7 +56,10 @@ func Open(dir string) (*Run, error) {
 		return nil, failure.WithCode(err, failure.Internal)
 	}
 	if ok, err := exists(filepath.Join(dir, ResultsFile)); err != nil || !ok {
-		return nil, failure.WithCode(errors.Join(fmt.Errorf("%s holds neither %s nor %s: the run was cut off before its first item, or files were lost", dir, ResultsFile, JournalFile), err), failure.Internal)
+		if folded, _ := exists(filepath.Join(dir, SummaryFile)); !folded && manifest.Finished == nil && err == nil {
+			return nil, failure.WithHint(failure.New(failure.Internal, "run %s was cut off before its first item", manifest.ID), "%s", r.Resume())
+		}
+		return nil, failure.WithCode(errors.Join(fmt.Errorf("run %s holds neither %s nor %s: files were lost", manifest.ID, ResultsFile, JournalFile), err), failure.Internal)
 	}
 	if err := readJSON(filepath.Join(dir, SummaryFile), &r.Summary, func() int { return r.Summary.V }); err != nil {
 		return nil, failure.WithCode(err, failure.Internal)
@@ -88,13 +92,24 @@ func (r *Run) summarise() error {
 	}
 	finished, all := len(r.journal.entries), r.Manifest.Plan.Lines
 	text := fmt.Sprintf("%d of %d lines finished; the run was killed or still goes on", finished, all)
-	hint := Command("echoeval", "run", "--resume", r.Manifest.ID)
+	hint := r.Resume()
 	r.Summary.Verdict = Verdict{
 		Code:    failure.Interrupted,
 		Text:    "incomplete: " + text,
 		Reasons: []Reason{{Code: failure.Interrupted, Kind: KindInterrupted, Text: text, Hint: &hint}},
 	}
 	return nil
+}
+
+// Resume is the command that goes on with the run. It names the folder of the runs where that was given.
+func (r *Run) Resume() string {
+	words := []string{"echoeval", "run", "--resume", r.Manifest.ID}
+	for _, flag := range r.Manifest.Flags {
+		if strings.HasPrefix(flag, "--out=") {
+			words = append(words, flag)
+		}
+	}
+	return Command(words...)
 }
 
 // Close releases the files.

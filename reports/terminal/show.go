@@ -438,7 +438,7 @@ func (p *printer) cassette(c *eval.CassetteInfo) {
 	}
 	p.title("cassette %s: %s", escape.Line(c.File), escape.Line(string(c.State)))
 	for _, d := range c.Drift {
-		p.line("  drift %s in request %d at %s (%s)", escape.Line(d.Class), d.Request, escape.Line(d.Path), escape.Line(d.Action))
+		p.line("  drift %s%s at %s (%s)", escape.Line(d.Class), inRequest(d.Request), escape.Line(d.Path), escape.Line(d.Action))
 		p.line("    recorded: %s", p.short(d.Old))
 		p.line("    now:      %s", p.short(d.New))
 	}

@@ -349,7 +349,7 @@ func (p *printer) causes(list []results.Cause) {
 		p.line("%s", p.paint(styles[c.Status], head))
 		p.field("items", listed(c))
 		if d := c.Drift; d != nil {
-			p.field("path", d.Path+" in request "+strconv.Itoa(d.Request))
+			p.field("path", d.Path+inRequest(d.Request))
 			p.field("recorded", d.Old)
 			p.field("now", d.New)
 		}
@@ -520,4 +520,12 @@ func (p *printer) verdict() {
 	for _, hint := range hints {
 		p.line("hint: %s", escape.Line(hint))
 	}
+}
+
+// inRequest is " in request N"; 0 is the cassette as a whole, of which nothing more is to say.
+func inRequest(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return " in request " + strconv.Itoa(n)
 }

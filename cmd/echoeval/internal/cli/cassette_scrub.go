@@ -29,7 +29,12 @@ func newCassetteScrub(s *State) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			detector := &secret.Detector{Values: secret.FromEnviron(s.Environ)}
+			project, err := currentProject(s)
+			if err != nil {
+				return err
+			}
+			own := detectorOf(s, project)
+			detector := &own
 			var errs []error
 			changed := 0
 			for _, file := range files {

@@ -240,13 +240,27 @@ func estimateAgain(p *planned, run *results.Run) (again, error) {
 			of(line.Provider).add(outlay{*line.CostUSD, true, time.Duration(*line.LatencyMS) * time.Millisecond})
 		}
 	}
-	e := again{ByCause: []causeSpending{}}
 	if len(unfit) == 0 {
-		return e, nil
+		return again{ByCause: []causeSpending{}}, nil
+	}
+	return estimate(p, means, func(c experiment.Cassette) (string, bool) {
+		cause, is := unfit[key{c.Item, c.Provider, c.Repeat}]
+		return cause, is
+	})
+}
+
+// estimate sums up what recording takes: of all cassettes that causeOf names a cause for, by their last recording, and of those that have none by the mean of their provider's others.
+func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Cassette) (string, bool)) (again, error) {
+	e := again{ByCause: []causeSpending{}}
+	of := func(provider string) *mean {
+		if means[provider] == nil {
+			means[provider] = &mean{}
+		}
+		return means[provider]
 	}
 	costs := map[string]func(llm.Response) (money.USD, bool){}
 	for _, provider := range p.dataset.Providers {
-		costs[provider.ID] = costOf(provider, vendors[provider.Vendor].scripted)
+		costs[provider.ID] = costOf(pricesOf(p.dataset.Project), provider, vendors[provider.Vendor].scripted)
 	}
 	byCause := map[string]*spending{}
 	var unread []struct {
@@ -257,7 +271,7 @@ func estimateAgain(p *planned, run *results.Run) (again, error) {
 		if err != nil {
 			return e, err
 		}
-		cause, is := unfit[key{c.Item, c.Provider, c.Repeat}]
+		cause, is := causeOf(c)
 		if !is {
 			continue
 		}

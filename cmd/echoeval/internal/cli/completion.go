@@ -99,6 +99,7 @@ func argumentChoices(s *State) map[string]cobra.CompletionFunc {
 		"echoeval show":            offer(firstRun),
 		"echoeval report":          offer(runs),
 		"echoeval compare":         offer(runs),
+		"echoeval baseline accept": offer(runs),
 		"echoeval merge":           offer(runs),
 		"echoeval invariants explain": offer(func(args []string, _ string) []string {
 			if len(args) > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -119,7 +120,11 @@ func newRoot(s *State) *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return failure.WithHint(failure.New(failure.Input, "%s", err), "%s --help", cmd.CommandPath())
+		text := err.Error()
+		if i := strings.Index(text, ": strconv."); i >= 0 {
+			text = text[:i] // what a parser of Go is called is of no use to who typed
+		}
+		return failure.WithHint(failure.New(failure.Input, "%s", text), "%s --help", cmd.CommandPath())
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
@@ -132,7 +137,7 @@ func newRoot(s *State) *cobra.Command {
 	root.AddCommand(
 		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind), newMerge(s),
 		newShow(s), newReport(s), newCompare(s),
-		newValidate(s), newCassette(s), newBaseline(s),
+		newValidate(s), newSchema(s), newCassette(s), newBaseline(s),
 		newInit(s), newImport(s),
 		newInvariants(s), newProviders(s),
 		newEmulate(s), newDoctor(s), newVersion(s),

@@ -6,8 +6,11 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/echoeval/echoeval/core/clock"
@@ -120,7 +123,7 @@ func unknownVendor(name string) error {
 // columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all.
 //
 // Columns of one vendor, key and address share the transport, and so the number of requests that may be under way: limit, 0 for none.
-func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool, limit int) ([]experiment.Column, error) {
+func columns(s *State, project *dataset.Project, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool, limit int) ([]experiment.Column, error) {
 	var out []experiment.Column
 	shared := map[string]http.RoundTripper{}
 	for _, p := range providers {
@@ -135,7 +138,7 @@ func columns(s *State, providers []dataset.Provider, mode replay.Mode, up upstre
 			},
 			Scripted: v.scripted,
 			Settings: p.Settings,
-			Cost:     costOf(p, v.scripted),
+			Cost:     costOf(pricesOf(project), p, v.scripted),
 		}
 		if mode != replay.Replay && !v.scripted {
 			key := strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL}, " ")
@@ -234,8 +237,27 @@ func exempt(host, without string) bool {
 	return false
 }
 
-// costOf prices what a column's replies cost: by the entry's own price, else by the built-in table.
-func costOf(p dataset.Provider, scripted bool) func(llm.Response) (money.USD, bool) {
+// pricesOf is the table of a project: its own prices over the built-in ones. It is read when it is first asked for.
+func pricesOf(project *dataset.Project) func() (llm.Prices, error) {
+	if project.Prices == "" {
+		return llm.DefaultPrices
+	}
+	return sync.OnceValues(func() (llm.Prices, error) {
+		data, err := os.ReadFile(filepath.Join(project.Root, filepath.FromSlash(project.Prices)))
+		if err != nil {
+			return llm.Prices{}, failure.At(failure.Position{File: project.Prices}, failure.Input, "the prices cannot be read: %s", failure.Reason(err))
+		}
+		own, err := llm.LoadPrices(project.Prices, data)
+		if err != nil {
+			return llm.Prices{}, err
+		}
+		built, err := llm.DefaultPrices()
+		return built.Merge(own), err
+	})
+}
+
+// costOf prices what a column's replies cost: by the entry's own price, else by the table.
+func costOf(table func() (llm.Prices, error), p dataset.Provider, scripted bool) func(llm.Response) (money.USD, bool) {
 	if scripted {
 		return func(llm.Response) (money.USD, bool) { return 0, true }
 	}
@@ -244,7 +266,7 @@ func costOf(p dataset.Provider, scripted bool) func(llm.Response) (money.USD, bo
 		return func(r llm.Response) (money.USD, bool) { return price.Cost(r.Usage), true }
 	}
 	return func(r llm.Response) (money.USD, bool) {
-		prices, err := llm.DefaultPrices()
+		prices, err := table()
 		if err != nil {
 			return 0, false
 		}

@@ -25,6 +25,7 @@ import (
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/experiment"
+	"github.com/echoeval/echoeval/harness/filter"
 	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/invariant"
 	"github.com/echoeval/echoeval/harness/program"
@@ -49,6 +50,7 @@ type runOptions struct {
 	mode         string
 	items        []string
 	tags         []string
+	filter       string
 	only         string
 	sample       string
 	shard        string
@@ -78,6 +80,7 @@ type runOptions struct {
 	verbose      bool
 	// offline plans a run that was made elsewhere: nothing is dialled, and no key is needed.
 	offline bool
+	dryRun  bool
 	noColor bool
 }
 
@@ -90,6 +93,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	}
 	f.StringArrayVar(&o.items, "item", nil, "only this item (repeat)")
 	f.StringArrayVar(&o.tags, "tag", nil, "only items with one of these tags; !TAG: without it (repeat)")
+	f.StringVar(&o.filter, "filter", "", "CEL expression over id, tags, metadata and vars: only items that it is true for")
 	f.StringVar(&o.only, "only", "", "STATUS[,STATUS][@RUN]: only items that RUN (default: the dataset's latest) left in one of these")
 	f.StringVar(&o.sample, "sample", "", "N or P%: only so many of the selected items, by lot, the same ones for the same --seed")
 	f.StringVar(&o.shard, "shard", "", "I/N: part I of N of the selected items; join them with `echoeval merge`")
@@ -105,6 +109,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.BoolVar(&o.leftover, "allow-leftover", false, "do not fail items that leave recorded requests unused")
 	f.StringArrayVar(&o.drift, "drift", nil, "CLASS=serve|warn|fail|live: what is done about a class of drift; live in mode extend and with --stale (repeat)")
 	f.BoolVar(&o.allowNetwork, "allow-network", false, "let record and live dial although CI is set")
+	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run, what it costs and how long it takes, by the last recordings")
 	f.StringVar(&o.out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
 	f.StringVar(&o.traces, "traces", "all", "which traces to keep: all or failed")
 	f.StringVar(&o.resume, "resume", "", "go on with this run; dataset and flags are taken from it")
@@ -128,9 +133,22 @@ func newRun(s *State, k kind) *cobra.Command {
 	}
 	o.flags(cmd.Flags(), k)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := positive(cmd.Flags()); err != nil {
+			return err
+		}
 		return runDatasets(cmd.Context(), s, k, o, args, changed(cmd.Flags()))
 	}
 	return cmd
+}
+
+// positive refuses zero where it was typed: left out, it stands for what the dataset or the machine says.
+func positive(f *pflag.FlagSet) error {
+	for _, name := range []string{"repeat", "concurrency", "timeout", "max-cost"} {
+		if flag := f.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0.smh") == "" {
+			return usage("leave it out for what the dataset says", "--%s %s: want more than 0", name, flag.Value)
+		}
+	}
+	return nil
 }
 
 // changed are the flags that were given, as they would be typed again.
@@ -159,7 +177,19 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 		return resume(ctx, s, k, o, flags)
 	}
 	if len(files) == 0 {
-		return failure.WithHint(failure.New(failure.Input, "no dataset is named"), "echoeval %s datasets/quickstart.yaml", k.use)
+		project, err := currentProject(s)
+		if err != nil {
+			return err
+		}
+		for _, file := range project.Datasets {
+			files = append(files, s.show(filepath.Join(project.Root, filepath.FromSlash(file))))
+		}
+	}
+	if len(files) == 0 {
+		return failure.WithHint(failure.New(failure.Input, "no dataset is named, and no %s lists any", dataset.ProjectFile), "echoeval %s datasets/quickstart.yaml", k.use)
+	}
+	if err := o.checkFormats(s, len(files)); err != nil {
+		return err
 	}
 	var plans []*planned
 	var errs []error
@@ -178,6 +208,14 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	if o.dryRun {
+		for _, p := range plans {
+			if err := p.dryRun(s, o); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	ctx, stop := s.interruptible(ctx)
 	defer stop()
@@ -215,7 +253,10 @@ func openDataset(s *State, file string) (*dataset.Dataset, error) {
 
 // datasetOptions are the names that files may use.
 func datasetOptions(s *State) dataset.Options {
-	var checks, invariants, metrics []string
+	var checks, invariants, metrics, drift []string
+	for _, c := range cassette.Classes {
+		drift = append(drift, string(c))
+	}
 	for _, c := range score.Kinds() {
 		checks = append(checks, c.Name)
 	}
@@ -225,15 +266,27 @@ func datasetOptions(s *State) dataset.Options {
 	for _, m := range results.MetricTable {
 		metrics = append(metrics, m.Name)
 	}
-	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Vendors: vendorNames()}
+	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames()}
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 	var specs []gate.Spec
-	for _, g := range d.Gates {
-		specs = append(specs, gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Pos: g.Pos})
+	var errs []error
+	var ids []string
+	for _, p := range d.Providers {
+		ids = append(ids, p.ID)
 	}
-	return gate.Parse(specs)
+	for _, g := range d.Gates {
+		switch {
+		case g.Tag != "" || g.Check != "":
+			errs = append(errs, failure.WithHint(failure.At(g.Pos, failure.Input, "gate %s: limits by tag and check are not in this version", g.Metric), "limit it by provider, or run the items of a tag on their own with --tag"))
+		case g.Provider != "" && !slices.Contains(ids, g.Provider):
+			errs = append(errs, failure.WithHint(failure.At(g.Pos, failure.Input, "gate %s: the dataset has no provider %q", g.Metric, g.Provider), "%s", strict.Suggest(g.Provider, ids)))
+		}
+		specs = append(specs, gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Provider: g.Provider, Pos: g.Pos})
+	}
+	gates, err := gate.Parse(specs)
+	return gates, errors.Join(append(errs, err)...)
 }
 
 func plan(s *State, o *runOptions, file string) (*planned, error) {
@@ -263,15 +316,20 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.Project.Prices != "" {
+		if _, err := pricesOf(d.Project)(); err != nil {
+			return nil, err
+		}
+	}
 	providers, err := chooseProviders(d, o.providers)
 	if err != nil {
 		return nil, err
 	}
 	dialled := mode
-	if o.offline {
+	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	cols, err := columns(s, providers, dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	cols, err := columns(s, d.Project, providers, dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
 	if err != nil {
 		return nil, err
 	}
@@ -284,14 +342,19 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.out != "" {
 		p.runs = s.path(o.out)
 	}
-	detector := secret.Detector{Values: secret.FromEnviron(s.Environ)}
+	detector := detectorOf(s, d.Project)
+	for class, action := range d.Drift {
+		if _, given := drift[cassette.Class(class)]; !given {
+			drift[cassette.Class(class)] = replay.Action(action)
+		}
+	}
 	opts := experiment.Options{
 		Dataset: d, Columns: cols, Users: users, Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
-		Secrets: secret.FromEnviron(s.Environ), Clock: s.Clock,
+		Secrets: detector, Clock: s.Clock,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
@@ -342,7 +405,7 @@ func users(s *State, d *dataset.Dataset, mode replay.Mode, up upstreams, o *runO
 			providers = append(providers, p)
 		}
 	}
-	cols, err := columns(s, providers, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	cols, err := columns(s, d.Project, providers, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
 	if err != nil {
 		return nil, err
 	}
@@ -353,11 +416,25 @@ func users(s *State, d *dataset.Dataset, mode replay.Mode, up upstreams, o *runO
 	return out, nil
 }
 
+// detectorOf finds secrets: key shapes, what the project names, values of the environment.
+func detectorOf(s *State, project *dataset.Project) secret.Detector {
+	d := secret.Detector{Values: secret.FromEnviron(s.Environ)}
+	for _, r := range project.Redact {
+		d.Patterns = append(d.Patterns, secret.Pattern{Kind: r.Name, Regex: r.Regex})
+	}
+	if len(project.RedactAllow) > 0 {
+		d.Allow = func(text string) bool {
+			return slices.ContainsFunc(project.RedactAllow, func(a dataset.RedactAllow) bool { return a.Regex.MatchString(text) })
+		}
+	}
+	return d
+}
+
 func cassetteFolder(s *State, d *dataset.Dataset, flag string) string {
 	if flag != "" {
 		return s.path(flag)
 	}
-	return filepath.Join(d.Root, "fixtures", "cassettes")
+	return filepath.Join(d.Root, filepath.FromSlash(d.Project.Cassettes))
 }
 
 // recordCommand is the command that records the dataset again, with the flags that select what is run and where cassettes lie.
@@ -406,11 +483,33 @@ func (o *runOptions) check() error {
 			return usage("--fail-on none alone", "--fail-on none contradicts the others")
 		}
 	}
+	return nil
+}
+
+// checkFormats refuses, before anything runs, reports that would overwrite one another or something else.
+func (o *runOptions) checkFormats(s *State, datasets int) error {
+	taken := map[string]string{}
 	for _, f := range o.formats {
-		name, _, _ := strings.Cut(f, "=")
-		if _, err := reports.Find(reporters, name); err != nil {
+		name, path, given := strings.Cut(f, "=")
+		r, err := reports.Find(reporters, name)
+		if err != nil {
 			return err
 		}
+		switch {
+		case !given:
+			continue
+		case path == "":
+			return usage("--format junit=out/junit.xml", "--format %s: the path is empty", f)
+		case datasets > 1:
+			return usage("--format "+name+" writes each into its run's folder", "--format %s: one path for %d datasets", f, datasets)
+		case r.File != "" && !strings.EqualFold(filepath.Ext(path), filepath.Ext(r.File)):
+			return usage("--format "+name+"=out/"+r.File, "--format %s: the path does not end in %s", f, filepath.Ext(r.File))
+		}
+		path = filepath.Clean(s.path(path))
+		if other, twice := taken[path]; twice {
+			return usage("give each a path of its own", "--format %s and --format %s write to one path", other, f)
+		}
+		taken[path] = f
 	}
 	return nil
 }
@@ -438,6 +537,15 @@ func parseDrift(flags []string) (map[cassette.Class]replay.Action, error) {
 func (o *runOptions) selection(p *planned) (experiment.Selection, error) {
 	sel := experiment.Selection{Items: o.items, Tags: o.tags, OnlyText: o.only}
 	var err error
+	if o.filter != "" {
+		if sel.Filter, err = filter.Compile(o.filter); err != nil {
+			var wrong *filter.Error
+			if errors.As(err, &wrong) && wrong.Hint != "" {
+				return sel, usage(wrong.Hint, "--filter, character %d: %s", wrong.Offset+1, wrong.Message)
+			}
+			return sel, usage("--filter \"'urgent' in tags\"", "--filter: %s", err)
+		}
+	}
 	if o.sample != "" {
 		if sel.Sample, err = experiment.ParseSample(o.sample); err != nil {
 			return sel, err
@@ -599,7 +707,7 @@ func (p *planned) start(ctx context.Context, s *State, k kind, o *runOptions, fl
 }
 
 func (p *planned) redacted(s *State, flags []string) []string {
-	detector := secret.Detector{Values: secret.FromEnviron(s.Environ)}
+	detector := detectorOf(s, p.dataset.Project)
 	out := make([]string, len(flags))
 	for i, f := range flags {
 		out[i] = detector.Redact(f)
