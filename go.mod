@@ -3,6 +3,7 @@ module github.com/echoeval/echoeval
 go 1.26.0
 
 require (
+	cel.dev/cel-go v0.33.2
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/dnaeon/go-vcr/v2 v2.1.0
 	github.com/go-json-experiment/json v1.27.2
@@ -23,7 +24,6 @@ require (
 )
 
 require (
-	cel.dev/cel-go v0.33.2 // indirect
 	cel.dev/expr v0.25.1 // indirect
 	github.com/Masterminds/semver/v3 v3.4.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect

@@ -26,7 +26,9 @@ const (
 // doors lists them. Tests and ci are exempt.
 var doors = []door{
 	{path: "os", dirs: []string{command, cli}, why: "the process is seen through the State of the command alone",
-		names: []string{"Args", "Exit", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Stdin", "Stdout", "Stderr", "Getwd", "Chdir", "Hostname", "UserHomeDir", "UserCacheDir", "UserConfigDir", "TempDir"}},
+		names: []string{"Args", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Getwd", "Chdir", "Hostname", "UserHomeDir", "UserCacheDir", "UserConfigDir", "TempDir"}},
+	{path: "os", dirs: []string{command, cli, "harness/checkcmd"}, why: "the process is seen through the State of the command alone; checkcmd.Main is the main function of programs of users",
+		names: []string{"Exit", "Stdin", "Stdout", "Stderr"}},
 	{path: "os/signal", dirs: []string{command, cli}, why: "the command turns a signal into the end of a context"},
 	{path: "os/exec", dirs: []string{cli, "harness/program"}, why: "a replay starts no process but what a dataset declares as its command; the command line asks git for the commit"},
 	{path: "time", names: []string{"Now", "Since", "Until"}, dirs: []string{"core/clock"}, why: "the time comes from a clock.Clock that is passed in"},
