@@ -63,3 +63,30 @@ var _ = Describe("--mode extend", func() {
 		p.expect(2, append([]string{"run", quickstart, "--mode", "extend"}, one...)...)
 	})
 })
+
+var _ = Describe("replay.normalize", func() {
+	It("makes equal what a rule finds, in recordings that are older than the rule, and nothing else", func() {
+		p := exampleProject()
+		before := p.files("fixtures")
+		p.edit("datasets/agents/clerk.yaml", "and never guess what a file says", "and never invent what a file says")
+		p.expect(4, "run", quickstart)
+		p.write(quickstart, p.read(quickstart)+"replay:\n  normalize:\n    - {in: system, regex: never (guess|invent), as: never}\n")
+		p.succeed("run", quickstart)
+		Expect(p.succeed("cassette", "verify", quickstart).stdout).To(ContainSubstring("24 fresh"))
+		expectSameFiles(p.files("fixtures"), before)
+		p.edit("datasets/agents/clerk.yaml", "what a file says", "what the files say")
+		o := p.expect(4, "run", quickstart)
+		Expect(o.all()).To(And(ContainSubstring("what the files say"), Not(ContainSubstring("never invent"))))
+		for _, class := range p.drifts() {
+			Expect(class).To(Equal("system-prompt"))
+		}
+	})
+
+	It("is refused before anything runs where its expression is none", func() {
+		p := exampleProject()
+		p.write(quickstart, p.read(quickstart)+"replay: {normalize: [{in: system, regex: '(', as: x}]}\n")
+		o := p.expect(2, "run", quickstart)
+		Expect(o.stderr).To(MatchRegexp(`datasets/quickstart\.yaml:\d+:\d+: `))
+		Expect(p.path(".echoeval/runs")).NotTo(BeADirectory())
+	})
+})

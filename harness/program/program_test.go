@@ -29,6 +29,14 @@ func TestProgram(t *testing.T) { suite.Run(t, "program") }
 // quick leaves a busy machine enough time and keeps the specs short that wait for the limit.
 var quick = program.Limits{Time: 700 * time.Millisecond, Output: 1 << 20}
 
+// limitsFor are long where a program ends by itself, so that a busy machine changes nothing, and quick where it is expected to hang.
+func limitsFor(want string) program.Limits {
+	if strings.Contains(want, "did not answer") {
+		return quick
+	}
+	return program.Limits{Time: time.Minute, Output: 1 << 20}
+}
+
 // machine is a project folder with the programs of one spec.
 type machine struct {
 	root string
@@ -99,7 +107,7 @@ func (m *machine) expectGone(file string) {
 		var err error
 		text, err = os.ReadFile(filepath.Join(m.root, "checks", file))
 		return strings.TrimSpace(string(text)), err
-	}).ShouldNot(BeEmpty())
+	}).WithTimeout(30 * time.Second).ShouldNot(BeEmpty())
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(func() bool { return alive(pid) }).WithTimeout(5 * time.Second).Should(BeFalse())
@@ -134,7 +142,7 @@ var _ = Describe("a program that runs once", func() {
 	})
 
 	DescribeTable("is not believed when it", func(script, want string) {
-		m := newMachine(quick)
+		m := newMachine(limitsFor(want))
 		out, err := m.run(shell(script), "question")
 		Expect(out).To(BeEmpty())
 		var fault *program.Error
@@ -161,7 +169,7 @@ var _ = Describe("a program that runs once", func() {
 	})
 
 	It("leaves no children behind, whether it ends or hangs", func() {
-		m := newMachine(quick)
+		m := newMachine(program.Limits{Time: 3 * time.Second, Output: 1 << 20})
 		Expect(m.run(shell(`sleep 600 & echo $! >child; echo done`), "")).To(Equal("done\n"))
 		m.expectGone("child")
 		_, err := m.run(shell(`(sleep 600 & echo $! >grandchild; wait) & sleep 600`), "")
@@ -170,12 +178,20 @@ var _ = Describe("a program that runs once", func() {
 	})
 
 	It("survives a program that forks and forks", func() {
-		m := newMachine(quick)
-		// Each generation has two children and marks itself; 10 generations are enough to see whether all of them end.
-		m.write("bomb", `[ "$1" -gt 6 ] && { echo $$ >last; sleep 600; }; ./bomb $(($1+1)) & ./bomb $(($1+1)) & wait`)
+		m := newMachine(program.Limits{Time: 3 * time.Second, Output: 1 << 20})
+		// Each notes its id and has two children; seven generations are enough to see whether all of them end.
+		m.write("bomb", `echo $$ >>pids; [ "$1" -gt 6 ] && sleep 600; ./bomb $(($1+1)) & ./bomb $(($1+1)) & wait`)
 		_, err := m.run(program.Command{Dir: "checks", Run: []string{"./bomb", "0"}}, "")
 		Expect(err).To(MatchError(ContainSubstring("did not answer")))
-		m.expectGone("last")
+		text, err := os.ReadFile(filepath.Join(m.root, "checks", "pids"))
+		Expect(err).NotTo(HaveOccurred())
+		pids := strings.Fields(string(text))
+		Expect(len(pids)).To(BeNumerically(">", 3))
+		for _, text := range pids {
+			pid, err := strconv.Atoi(text)
+			Expect(err).NotTo(HaveOccurred())
+			Eventually(func() bool { return alive(pid) }).WithTimeout(5 * time.Second).Should(BeFalse())
+		}
 	})
 
 	It("ends with the context, with its cause", func() {
@@ -279,7 +295,7 @@ var _ = Describe("a worker", func() {
 	})
 
 	DescribeTable("is not believed when it", func(script, want string) {
-		m := newMachine(quick)
+		m := newMachine(limitsFor(want))
 		for range 2 {
 			out, err := m.run(worker(script), "question")
 			Expect(out).To(BeEmpty())

@@ -473,14 +473,15 @@ func (c *check) wrong(args strict.Node) string {
 		return n.WithText(strings.ReplaceAll(n.Text(), `\{{`, "{{"))
 	})
 	score.Compile([]score.Spec{{Kind: c.kind, Args: args, Not: c.not, Name: "check"}}, score.Env{ToolsUnknown: true}, &p)
-	for _, problem := range p.All() {
-		text := problem.Message
-		if problem.Hint != "" {
-			text += " (" + problem.Hint + ")"
-		}
-		return text
+	all := p.All()
+	if len(all) == 0 {
+		return ""
 	}
-	return ""
+	text := all[0].Message
+	if all[0].Hint != "" {
+		text += " (" + all[0].Hint + ")"
+	}
+	return text
 }
 
 // filled are the arguments with the variables of an item; missing are the names that it does not have.

@@ -40,17 +40,20 @@ func valid(result imports.Result) (int, error) {
 		return 0, err
 	}
 	compiled := 0
-	err = d.Validate(func(item *dataset.Item, p *strict.Problems) {
-		var specs []score.Spec
-		for _, c := range item.Checks {
-			specs = append(specs, score.Spec{Kind: c.Kind, Args: c.Args, Name: c.Name, Not: c.Not, Weight: c.Weight, Threshold: c.Threshold, Required: c.Required, Pos: c.Pos})
-		}
-		compiled += len(score.Compile(specs, score.Env{ToolsUnknown: true}, p))
-	})
+	err = d.Validate(func(item *dataset.Item, p *strict.Problems) { compiled += compile(item, p) })
 	if err == nil && d.Count != result.Report.Items {
 		err = errors.New("another number of items than the report says")
 	}
 	return compiled, err
+}
+
+// compile compiles the checks of an item and returns how many there are.
+func compile(item *dataset.Item, p *strict.Problems) int {
+	var specs []score.Spec
+	for _, c := range item.Checks {
+		specs = append(specs, score.Spec{Kind: c.Kind, Args: c.Args, Name: c.Name, Not: c.Not, Weight: c.Weight, Threshold: c.Threshold, Required: c.Required, Pos: c.Pos})
+	}
+	return len(score.Compile(specs, score.Env{ToolsUnknown: true}, p))
 }
 
 var _ = Describe("the configurations handed out", func() {

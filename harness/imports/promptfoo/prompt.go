@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -124,6 +125,9 @@ func (im *importer) prompt(n strict.Node) {
 // promptFiles are the endings by which promptfoo takes a text for the name of a file.
 var promptFiles = slices.Concat([]string{".txt", ".md", ".j2", ".json", ".jsonl", ".yaml", ".yml", ".csv"}, codeFiles)
 
+// service tells a prompt that is kept elsewhere, such as langfuse://name:3.
+var service = regexp.MustCompile(`^[a-z][a-z0-9+.-]*://[^\s{}]+$`)
+
 // promptText reads a prompt that is written out or names a file.
 func (im *importer) promptText(text string, at failure.Position, label string, n strict.Node) {
 	name, isFile := im.ref(text)
@@ -135,7 +139,7 @@ func (im *importer) promptText(text string, at failure.Position, label string, n
 		im.note(imports.Lost, at, "write the prompt out: {{name}} stands for a variable", "a prompt that code makes")
 		im.addPrompt(prompt{problem: "its prompt is made by code, " + text, pos: at}, label, text)
 		return
-	case !isFile && strings.Contains(text, "://") && !strings.ContainsAny(text, " \n"):
+	case !isFile && service.MatchString(text):
 		im.note(imports.Lost, at, "write the prompt out", "a prompt that a service keeps")
 		im.addPrompt(prompt{problem: "its prompt is kept by a service, " + text, pos: at}, label, text)
 		return

@@ -1,6 +1,7 @@
 package promptfoo_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/echoeval/echoeval/ci/suite"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/imports"
 	"github.com/echoeval/echoeval/harness/imports/promptfoo"
@@ -124,6 +126,59 @@ scenarios:
 	})
 })
 
+var _ = DescribeTable("a prompt that cannot be asked as it is leaves its items skipped, with the reason", func(prompts, vars, skip string) {
+	r, err := from(config, "prompts: "+prompts+"\nproviders: [openai:gpt-4o]\ntests: [{vars: {"+vars+"}}]\n")
+	Expect(err).NotTo(HaveOccurred())
+	_, err = valid(r)
+	Expect(err).NotTo(HaveOccurred(), text(r))
+	Expect(string(r.Files[0].Data)).To(MatchRegexp(`(?m)^ +skip: "?` + skip))
+},
+	Entry(nil, `['']`, ``, `its prompt is empty`),
+	Entry(nil, `['{{q}}']`, `q: ''`, `its prompt is empty`),
+	Entry(nil, `['{% if q %}a{% endif %}']`, `q: x`, `its prompt has the block \{% if %}`),
+	Entry(nil, `['{{q | upper}}']`, `q: x`, `its prompt has the filter upper`),
+	Entry(nil, `['{{q[0]}}']`, `q: [x, y]`, `its prompt has an index into a list`),
+	Entry(nil, `['{{env.HOME}}']`, `q: x`, `its prompt has a variable of the environment`),
+	Entry(nil, `[exec:./make.sh]`, `q: x`, `its prompt is made by code`),
+	Entry(nil, `[langfuse://support:3]`, `q: x`, `its prompt is kept by a service`),
+	Entry(nil, `[file://absent.txt]`, `q: x`, `its prompt cannot be read: absent.txt does not exist`),
+	Entry(nil, `['[{"role":"user","content":[{"type":"image_url","image_url":{"url":"{{q}}"}}]}]']`, `q: cat.png`, `an image of its prompt is no address`),
+	Entry(nil, `['[{"role":"user","content":"{{p}}"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]']`, `p: ''`, `a message of its prompt is empty`),
+	Entry(nil, `['{{q}}']`, `q: file://cat.png`, `a variable holds an image`),
+	Entry(nil, `['{{q.a}}']`, `q: {b: 1}`, `its prompt uses \{\{q.a}}, which is not defined`),
+)
+
+var _ = DescribeTable("a prompt that can be asked", func(prompts, vars, want string) {
+	r, err := from(config, "prompts: "+prompts+"\nproviders: [openai:gpt-4o]\ntests: [{vars: {"+vars+"}}]\n")
+	Expect(err).NotTo(HaveOccurred())
+	_, err = valid(r)
+	Expect(err).NotTo(HaveOccurred(), text(r))
+	Expect(string(r.Files[0].Data)).To(And(ContainSubstring(want), Not(ContainSubstring("skip:"))))
+},
+	Entry(nil, `['a {{- q -}} b {# c #}d']`, `q: x`, "input: a{{q}}b d\n"),
+	Entry(nil, `['{% raw %}{{x}}{% endraw %} {{q}}']`, `q: x`, `input: "\\{{x}} {{q}}"`),
+	Entry(nil, `'{{q}}'`, `q: {a: [1]}`, `vars: {q: "{\"a\":[1]}"}`),
+	Entry(nil, `['{{q.a}}']`, `q: {a: 1}`, `vars: {q: {a: 1}}`),
+	Entry(nil, `['{{q}}']`, `q: 1.50`, `vars: {q: "1.5"}`),
+	Entry(nil, `['[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"{{q}}"}]']`, `q: c`, "  messages:\n    - {role: user, content: a}\n    - {role: assistant, content: b}\n  input: \"{{q}}\"\n"),
+	Entry(nil, `['[{"role":"user","content":[{"type":"text","text":"See"},{"type":"image_url","image_url":{"url":"https://h.example/{{q}}"}}]}]']`, `q: a.png`, `input: [{text: See}, {image: "https://h.example/{{q}}"}]`),
+)
+
+var _ = It("many tests stand in a file of their own", func() {
+	var lines strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&lines, `{"vars":{"q":"number %d %s"},"assert":[{"type":"contains","value":"%d"}]}`+"\n", i, strings.Repeat("x", 1000), i)
+	}
+	r, err := from(config, "prompts: ['{{q}}']\nproviders: [openai:gpt-4o]\ntests: file://t.jsonl\n", "t.jsonl", lines.String())
+	Expect(err).NotTo(HaveOccurred())
+	Expect(r.Files).To(HaveLen(2))
+	Expect(len(r.Files[0].Data)).To(BeNumerically("<", 1000))
+	Expect(string(r.Files[0].Data)).To(ContainSubstring("\nitems: support.items.yaml\n"))
+	Expect(r.Report.Items).To(Equal(3000))
+	_, err = valid(r)
+	Expect(err).NotTo(HaveOccurred())
+})
+
 var _ = DescribeTable("an assertion becomes a check", func(assertion, check string) {
 	r := of("tests: [{vars: {q: hi, list: a}, assert: [" + assertion + "]}]\n")
 	Expect(string(r.Files[0].Data)).To(ContainSubstring("      - " + check + "\n"))
@@ -217,7 +272,7 @@ var _ = Describe("untrusted and bad input", func() {
 	})
 
 	It("copies no key", func() {
-		r, err := from(config, "prompts: [hi]\nproviders: [{id: openai:gpt-4o, config: {apiKey: sk-verysecret, headers: {Authorization: Bearer abc}}}]\ntests: [{}]\n")
+		r, err := from(config, "prompts: [hi]\nproviders: [{id: openai:gpt-4o, config: {apiKey: verysecret, headers: {Authorization: Bearer abc}}}]\ntests: [{}]\n")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text(r)).NotTo(Or(ContainSubstring("verysecret"), ContainSubstring("abc")))
 		Expect(notes(r, imports.Lost)).To(ContainElement(ContainSubstring("a key in the file")))
@@ -292,10 +347,28 @@ func FuzzImport(f *testing.F) {
 		}
 		d, err := dataset.Open(filepath.Join(dir, "x.yaml"), dataset.Options{Dir: dir, Vendors: vendors})
 		if err == nil {
-			err = d.Validate(nil)
+			err = d.Validate(func(item *dataset.Item, p *strict.Problems) { compile(item, p) })
 		}
 		if err != nil {
 			t.Fatalf("%s\n%s", failure.Render(err), r.Files[0].Data)
 		}
 	})
+}
+
+func BenchmarkImport(b *testing.B) {
+	dir := b.TempDir()
+	var lines strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&lines, `{"vars":{"q":"number %d","a":"x"},"assert":[{"type":"contains","value":"{{a}}"},{"type":"icontains-any","value":["p","q"]}]}`+"\n", i)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "t.jsonl"), []byte(lines.String()), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	data := []byte("prompts: ['{{q}}']\nproviders: [openai:gpt-4o]\ntests: file://t.jsonl\n")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := promptfoo.Import(config, data, promptfoo.Options{Name: "x", Vendors: vendors, Folder: imports.Folder{Dir: dir}}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package promptfoo
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -35,6 +36,7 @@ func (im *importer) expand() ([]row, error) {
 	for _, v := range d.vars {
 		apart[v.name] = v.value.Kind() != strict.String
 	}
+	inside := im.dotted()
 	var rows []row
 	for i := range im.tests {
 		t := &im.tests[i]
@@ -81,12 +83,42 @@ func (im *importer) expand() ([]row, error) {
 			skip = d.skip
 		}
 		for k, vars := range combinations {
+			for name, v := range vars {
+				if (v.Kind() == strict.Sequence || v.Kind() == strict.Mapping) && !inside[name] {
+					vars[name] = v.WithText(v.JSON()) // as it stands in a prompt; a template that is nothing but its name would keep the type
+				}
+			}
 			r := row{test: t, nth: k + 1, vars: vars, own: own, skip: skip}
 			im.nested(&r)
 			rows = append(rows, r)
 		}
 	}
 	return rows, nil
+}
+
+// dotted are the variables that some template reaches into.
+func (im *importer) dotted() map[string]bool {
+	var names []string
+	for _, p := range im.prompts {
+		names = append(names, p.names()...)
+	}
+	for _, t := range append([]test{im.defaults}, im.tests...) {
+		for _, c := range t.checks {
+			names = append(names, c.names...)
+		}
+		for _, v := range t.vars {
+			if v.value.Kind() == strict.String && isTemplate(v.value.Text()) {
+				names = append(names, parseTemplate(v.value.Text()).names()...)
+			}
+		}
+	}
+	roots := map[string]bool{}
+	for _, name := range names {
+		if root, _, ok := strings.Cut(name, "."); ok {
+			roots[root] = true
+		}
+	}
+	return roots
 }
 
 // nested fills in variables that are templates of others, as promptfoo does before it fills in the prompt.
@@ -232,11 +264,10 @@ func (im *importer) write(n strict.Node) ([]imports.File, error) {
 	if o.defaults.Len() > 0 {
 		root.Set("defaults", o.defaults.Block())
 	}
-	root.Set("items", o.items.Block())
 	base := im.file[strings.LastIndex(im.file, "/")+1:]
-	data := root.Block().YAML("Imported from " + base + " of promptfoo by echoeval import.")
+	files := imports.Dataset(im.Name, root, o.items, "Imported from "+base+" of promptfoo by echoeval import.")
 	o.summary()
-	return append([]imports.File{{Path: im.Name + ".yaml", Data: data}}, o.files...), nil
+	return append(files, o.files...), nil
 }
 
 func (o *outcome) summary() {
@@ -382,7 +413,11 @@ func (o *outcome) undefined() {
 				}
 				root, _, dotted := strings.Cut(name, ".")
 				if r.skip == "" {
-					o.note(imports.Wrong, r.pos, "promptfoo puts nothing in its place, and so does the dataset", "variable %q of the prompt is not defined", name)
+					hint := "promptfoo puts nothing in its place, and so does the dataset"
+					if near, ok := strict.Nearest(name, r.names()); ok {
+						hint = fmt.Sprintf("did you mean %q? ", near) + hint
+					}
+					o.note(imports.Wrong, r.pos, hint, "variable %q of the prompt is not defined", name)
 				}
 				if dotted {
 					r.skip = "its prompt uses {{" + name + "}}, which is not defined"
@@ -403,7 +438,7 @@ func (o *outcome) makeDefaults() {
 			v.Set("messages", q.prompt.messages())
 			v.Set("input", input(q.prompt, d.prefix, d.suffix))
 		} else {
-			v.Set("input", imports.Text("("+q.prompt.problem+")"))
+			v.Set("input", placeholder(q.prompt.problem))
 			v.Set("skip", imports.Text(q.prompt.problem))
 		}
 	}
@@ -509,7 +544,7 @@ func (p prompt) messages() imports.Value {
 	return list.Block()
 }
 
-// input writes what the user says.
+// input writes what the user says; missing where that is nothing.
 func input(p prompt, prefix, suffix string) imports.Value {
 	parts := slices.Clone(p.input)
 	fixed := func(s string) template { return parseTemplate(s) }
@@ -524,23 +559,61 @@ func input(p prompt, prefix, suffix string) imports.Value {
 		for _, part := range parts {
 			text.WriteString(part.text.ours())
 		}
+		if text.Len() == 0 {
+			return imports.Value{}
+		}
 		return imports.Text(text.String())
 	}
 	list := imports.List()
 	for _, part := range parts {
-		list.Append(imports.Map(imports.Field{Key: part.kind, Value: imports.Text(part.text.ours())}))
+		if text := part.text.ours(); text != "" {
+			list.Append(imports.Map(imports.Field{Key: part.kind, Value: imports.Text(text)}))
+		}
 	}
 	return list
 }
 
-// idle reports whether the user would say nothing.
-func (p prompt) idle(vars map[string]strict.Node) bool {
+// placeholder stands for an input that cannot be asked; its item is skipped.
+func placeholder(why string) imports.Value {
+	return imports.Text("(" + strings.ReplaceAll(why, "{{", `\{{`) + ")")
+}
+
+// unfit says why the prompt cannot be asked with these variables; "" where it can. around is what options put around it.
+func (p prompt) unfit(vars map[string]strict.Node, around string) string {
+	fill := func(t template) string {
+		return t.render(func(name string) (string, bool) { return shown(follow(vars, name)), true })
+	}
+	structured := func(t template) bool {
+		return len(t.pieces) == 1 && t.pieces[0].name != "" && follow(vars, t.pieces[0].name).Len() > 0
+	}
+	parts, text := false, around
 	for _, part := range p.input {
-		if part.text.render(func(name string) (string, bool) { return shown(follow(vars, name)), true }) != "" {
-			return false
+		parts = parts || part.kind != "text"
+		text += fill(part.text)
+		if structured(part.text) {
+			return "its prompt is a structure"
 		}
 	}
-	return true
+	for _, m := range p.before {
+		if fill(m.text) == "" || structured(m.text) {
+			return "a message of its prompt is empty"
+		}
+	}
+	if text == "" {
+		return "its prompt is empty"
+	}
+	for _, part := range p.input {
+		switch filled := fill(part.text); {
+		case parts && filled == "" && len(part.text.pieces) > 0:
+			return "a part of its prompt is empty"
+		case part.kind == "image":
+			u, err := url.Parse(filled)
+			if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+				return "an image of its prompt is no address"
+			}
+		}
+	}
+	return ""
 }
 
 // mostItem is how many bytes of variables an item may hold: below what a dataset reads.
@@ -660,13 +733,17 @@ func (o *outcome) item(r *row, q question, id, group string) {
 	switch {
 	case q.prompt.problem != "":
 		if many {
-			v.Set("input", imports.Text("("+q.prompt.problem+")"))
+			v.Set("input", placeholder(q.prompt.problem))
 		}
-	case prefix+suffix == "" && q.prompt.idle(r.vars):
+	case q.prompt.unfit(r.vars, prefix+suffix) != "":
+		why := q.prompt.unfit(r.vars, prefix+suffix)
 		if skip == "" {
-			skip = "its prompt is empty"
+			skip = why
 		}
-		v.Set("input", imports.Text("(its prompt is empty)"))
+		v.Set("input", placeholder(why))
+		if len(q.prompt.before) > 0 && !many {
+			v.Set("messages", imports.Literal("null"))
+		}
 	case many || prefix != d.prefix || suffix != d.suffix:
 		if many {
 			v.Set("messages", q.prompt.messages())

@@ -193,7 +193,7 @@ func (im *importer) write(sources []Source) []imports.File {
 	file := "agents/" + im.Name + ".yaml"
 	root.Set("agent", imports.Text(file))
 	if len(im.Providers) > 0 {
-		root.Set("providers", imports.Texts(im.Providers))
+		root.Set("providers", imports.Texts(im.Providers).Block())
 	} else {
 		root.Comment("Name the providers here or with --provider: providers: [openai:gpt-4o-mini].")
 		im.report.Add(imports.Todo, failure.Position{}, "import them with --provider openai:gpt-4o-mini, or add one to the dataset", "the dataset has no provider")
@@ -214,7 +214,6 @@ func (im *importer) write(sources []Source) []imports.File {
 		}
 		items.Append(v)
 	}
-	root.Set("items", items.Block())
 	im.report.Items, im.report.Providers = items.Len(), len(im.Providers)
 	im.report.Summary = append(im.report.Summary, fmt.Sprintf("%s of %s -> %s", plural(len(im.list), "conversation"), plural(len(sources), "file"), plural(items.Len(), "item")))
 	var from []string
@@ -225,7 +224,7 @@ func (im *importer) write(sources []Source) []imports.File {
 	if len(from) > 4 {
 		head = fmt.Sprintf("Imported from %d files by echoeval import.", len(from))
 	}
-	return []imports.File{{Path: im.Name + ".yaml", Data: root.Block().YAML(head)}, {Path: file, Data: agent.Block().YAML()}}
+	return append(imports.Dataset(im.Name, root, items, head), imports.File{Path: file, Data: agent.Block().YAML()})
 }
 
 // unanswered is what a tool says where the record has no answer.
@@ -251,7 +250,7 @@ func (im *importer) tools() (tools, mocks imports.Value) {
 		).Block())
 		mocks.Set(name, imports.List(imports.Entry{Value: imports.Map(imports.Field{Key: "error", Value: imports.Text(unanswered)})}))
 	}
-	im.report.Add(imports.Todo, failure.Position{}, "a model is told what stands there: write what the tools do, and the schemas of their arguments", "the description of %d tools in the agent's file is made of their calls", len(calls))
+	im.report.Add(imports.Todo, failure.Position{}, "a model is told what stands there: write what the tools do, and the schemas of their arguments", "what the agent's file says of %s is made of the calls", plural(len(calls), "tool"))
 	return tools.Block(), mocks
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/echoeval/echoeval/ci/suite"
 	"github.com/echoeval/echoeval/core/agent"
+	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/imports"
@@ -121,6 +122,68 @@ var _ = Describe("the traces handed out", func() {
 		))
 	})
 })
+
+const chat = `[
+  {"role": "system", "content": "Be kind."},
+  {"role": "user", "content": "How warm is {{city}}?"},
+  {"role": "assistant", "content": null, "tool_calls": [
+    {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\": \"Oslo\", \"$unit\": \"C\"}"}},
+    {"id": "c2", "type": "function", "function": {"name": "weather", "arguments": "{\"city\": \"Oslo\", \"$unit\": \"C\"}"}}]},
+  {"role": "tool", "tool_call_id": "c1", "content": "{\"error\": \"busy\"}"},
+  {"role": "tool", "tool_call_id": "c2", "content": "4 degrees in {{city}}"},
+  {"role": "assistant", "content": "4 degrees."},
+  {"role": "user", "content": [{"type": "text", "text": "Thanks"}]},
+  {"role": "assistant", "content": "Bye."}
+]`
+
+var _ = Describe("a list of messages", func() {
+	It("becomes turns, the calls as a check, and what the tools gave as their answers", func() {
+		result, err := traces.Import([]traces.Source{{Name: "chat.json", Data: []byte(chat)}}, traces.Options{Name: "chat", Providers: []string{"openai:gpt-4o"}})
+		Expect(err).NotTo(HaveOccurred())
+		l := readBack(result)
+		Expect(l.items).To(HaveLen(1))
+		Expect(l.items[0].Turns).To(HaveLen(2))
+		out := result.Report.Text()
+		for _, f := range result.Files {
+			out += "\n=== " + f.Path + "\n" + string(f.Data)
+		}
+		suite.Golden("chat.golden", []byte(out))
+	})
+
+	It("stands alone, in a record, or on a line each", func() {
+		one := `{"messages": [{"role": "user", "content": "Hi"}]}`
+		for name, data := range map[string]string{"a.json": one, "b.json": "[" + one + "," + one + "]", "c.jsonl": one + "\n\n" + one + "\r\n", "d.json": `[{"role": "user", "content": "Hi"}]`} {
+			result, err := traces.Import([]traces.Source{{Name: name, Data: []byte(data)}}, traces.Options{Name: "x"})
+			Expect(err).NotTo(HaveOccurred(), name)
+			Expect(readBack(result).items).To(HaveLen(strings.Count(data, "Hi")), name)
+		}
+	})
+})
+
+var _ = Describe("items of a data set of Langfuse", func() {
+	It("keep question, answer and metadata", func() {
+		result, err := traces.Import([]traces.Source{{Name: "items.jsonl", Data: []byte(`{"id":"q1","input":{"question":"Why?"},"expectedOutput":"Because.","metadata":{"area":"x"}}` + "\n" + `{"id":"q2","input":"\"How?\"","expectedOutput":null}` + "\n")}}, traces.Options{Name: "x"})
+		Expect(err).NotTo(HaveOccurred())
+		l := readBack(result)
+		Expect(l.items).To(HaveLen(2))
+		Expect(l.items[0].Expected.Text()).To(Equal("Because."))
+		Expect(l.items[1].Expected.IsZero()).To(BeTrue())
+	})
+})
+
+var _ = DescribeTable("what is no trace is an error with its place", func(name, data, message string) {
+	_, err := traces.Import([]traces.Source{{Name: name, Data: []byte(data)}}, traces.Options{Name: "x"})
+	Expect(err).To(MatchError(ContainSubstring(message)))
+	Expect(failure.CodeOf(err)).To(Equal(failure.Input))
+},
+	Entry(nil, "a.json", "", "a.json:1:1: empty"),
+	Entry(nil, "a.json", "[{", "a.json:1:"),
+	Entry(nil, "a.json", "[]", "no conversation"),
+	Entry(nil, "a.json", `{"a": 1}`, "no conversation"),
+	Entry(nil, "a.json", `[{"role": "assistant", "content": "x"}]`, "no conversation"),
+	Entry(nil, "a.jsonl", "{\n", "no conversation"),
+	Entry(nil, "a.json", strings.Repeat("[", 200), "a.json:1:101: nested"),
+)
 
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(`[{"role":"system","content":"Be kind."},{"role":"user","content":"Hi"},{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"t","arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"c","content":"{}"}]`))
