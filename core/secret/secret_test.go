@@ -3,6 +3,8 @@ package secret_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +87,23 @@ var _ = Describe("key shapes", func() {
 	})
 })
 
+var _ = Describe("patterns of a project", func() {
+	d := secret.Detector{Patterns: []secret.Pattern{{Kind: "ticket", Regex: regexp.MustCompile(`T-\d{4}`)}}}
+
+	It("are found and replaced by their kind", func() {
+		Expect(d.Redact("see T-1234 and T-12")).To(Equal("see [ticket] and T-12"))
+		hit, ok := d.First("see T-1234")
+		Expect(ok).To(BeTrue())
+		Expect(hit).To(Equal(secret.Hit{Kind: "ticket", Start: 4, End: 10}))
+	})
+
+	It("let pass what is known to be none", func() {
+		d := d
+		d.Allow = func(text string) bool { return text == "T-0000" }
+		Expect(d.Redact("T-0000 T-0001")).To(Equal("T-0000 [ticket]"))
+	})
+})
+
 var _ = Describe("known values", func() {
 	It("come from variables with a telling name and a value long enough", func() {
 		values := secret.FromEnviron([]string{"Z_KEY=123456789012", "A_TOKEN=abcdefghijkl", "my_password=abcdefghijkl", "SHORT_SECRET=12345678901", "HOME=/somewhere/else", "KEYS=123456789012", "EMPTY_KEY="})
@@ -106,6 +125,17 @@ var _ = Describe("known values", func() {
 			Expect(err).NotTo(HaveOccurred())
 			text = string(wrapped)
 		}
+	})
+
+	It("are found in the forms that they have in a URL", func() {
+		const value = "pa/ss wo+rd&é"
+		d := secret.Detector{Values: []secret.Value{{Name: "DB_PASSWORD", Value: value}}}
+		for _, form := range []string{url.QueryEscape(value), url.PathEscape(value), strings.ToLower(url.QueryEscape(value))} {
+			text := "https://example.com/?x=" + form + "&y=1"
+			Expect(form).NotTo(Equal(value))
+			Expect(d.Redact(text)).To(Equal("https://example.com/?x=[value of DB_PASSWORD]&y=1"), form)
+		}
+		Expect(d.Redact("https://example.com/?x=100%25+off")).To(Equal("https://example.com/?x=100%25+off"))
 	})
 
 	It("are reported once where nothing wraps them", func() {

@@ -77,6 +77,12 @@ func (p *Problems) Key(name string) *Problems {
 	return &Problems{found: p.all(), parent: p, key: name, index: -1}
 }
 
+// Enter is [Problems.Key] in memory of the caller, for code that looks at many keys and finds a problem with few. child serves until it is used again.
+func (p *Problems) Enter(name string, child *Problems) *Problems {
+	*child = Problems{found: p.all(), parent: p, key: name, index: -1}
+	return child
+}
+
 // At returns the collection seen from entry i of a list.
 func (p *Problems) At(i int) *Problems {
 	return &Problems{found: p.all(), parent: p, index: i}

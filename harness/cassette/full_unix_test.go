@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/echoeval/echoeval/harness/cassette"
@@ -20,6 +21,15 @@ import (
 const fullPath = "ECHOEVAL_TEST_FULL"
 
 func init() { children[fullPath] = saveOnFullDisk }
+
+var _ = Describe("what is no regular file", func() {
+	It("is refused instead of waited for", func() {
+		path := filepath.Join(GinkgoT().TempDir(), "pipe.yaml")
+		Expect(syscall.Mkfifo(path, 0o600)).To(Succeed())
+		_, err := cassette.Load(path, "fixtures/pipe.yaml")
+		Expect(err).To(MatchError(ContainSubstring("is no regular file")))
+	})
+})
 
 func saveOnFullDisk(path string) int {
 	signal.Ignore(syscall.SIGXFSZ)

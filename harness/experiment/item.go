@@ -475,12 +475,12 @@ func (r *itemRun) excerpt(text string) string {
 // minPart is how many bytes of a secret are enough to be taken out of an excerpt.
 const minPart = 4
 
-// withoutPart takes the beginning of a secret off the end of an excerpt, and its end off the beginning. An excerpt is cut at its ends and at "…".
+// withoutPart takes the beginning of a secret off what stands before "…", and its end off the beginning of an excerpt and what follows "…": there excerpts are cut.
 func withoutPart(text, secret string) string {
 	parts := strings.Split(text, "…")
 	for i, part := range parts {
 		quoteless := strings.TrimRight(part, "\"'`")
-		for n := len(secret) - 1; n >= minPart; n-- {
+		for n := len(secret) - 1; n >= minPart && i < len(parts)-1; n-- {
 			if strings.HasSuffix(quoteless, secret[:n]) {
 				part = quoteless[:len(quoteless)-n] + "[secret]" + part[len(quoteless):]
 				break
