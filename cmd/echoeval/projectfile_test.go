@@ -128,6 +128,25 @@ var _ = Describe("what runs", func() {
 		Expect(p.expect(2, "run", "datasets/gated.yaml").stderr).To(ContainSubstring("limits by tag and check are not in this version"))
 	})
 
+	It("follows --set, which stands in the hints, too", func() {
+		p := exampleProject()
+		p.expect(1, "run", "datasets/regression.yaml", "--set", "gates.error_rate=null")
+		p.succeed("run", "datasets/regression.yaml", "--set", "gates={pass_rate: '>= 0.1', invariant_violations: null}")
+		o := p.expect(4, "run", quickstart, "--set", "items.input=What is this?", "--item", "mends-a-typo", "--provider", "openai:gpt-4o-mini")
+		Expect(o.all()).To(ContainSubstring("--set 'items.input=What is this?'"))
+		o = p.expect(2, "run", quickstart, "--set", "gatez.pass_rate=null")
+		Expect(o.stderr).To(ContainSubstring("gatez"))
+	})
+
+	It("is warned of overrides that change nothing, and refused limits that are not kept", func() {
+		p := exampleProject()
+		o := p.succeed("run", quickstart, "--set", "overrides=[{match: \"id == 'nobody'\", timeout: 5s}]")
+		Expect(o.stdout).To(ContainSubstring("the override changes nothing"))
+		p.edit(quickstart, "  - openai:gpt-4.1-mini\n", "  - {id: slow, provider: openai, model: gpt-4.1-mini, limits: {tpm: 5}}\n")
+		o = p.expect(2, "record", quickstart, "--upstream", "openai=http://127.0.0.1:9/v1")
+		Expect(o.stderr).To(ContainSubstring("a limit in tokens is not in this version"))
+	})
+
 	It("is warned of where nothing can fail", func() {
 		p := emptyProject()
 		p.write("a.yaml", "version: 1\nname: a\nproviders: [{id: s, provider: script}]\nagent: {task: {description: Answer.}}\nitems:\n"+

@@ -169,8 +169,8 @@ type media struct {
 	last       attachmentFile
 	scratch    text
 	own        layer
-	stack      []*layer
-	scope      scope
+	build      build
+	hashed     hashed
 	checks     []from[Check]
 	invariants []from[Invariant]
 }

@@ -9,20 +9,21 @@
 //	if err := d.Validate(nil); err != nil {
 //		return err
 //	}
+//	// d.Warnings are for the report
 //	for item, err := range d.Items() {
 //		...
 //	}
 //
 // # Layers
 //
-// An item is read over the dataset's defaults: a value replaces, the mappings vars, metadata and tool_context merge by key at every level, checks, invariants and tags add up, and null takes back what was inherited (inside a mapping it takes back the key).
-// A value of null where nothing is inherited is a value inside a mapping and means "not set" as a key of the item. drop removes inherited checks and invariants by name.
+// An item is read over the defaults of the project file and those of the dataset, and under the overrides that it meets and the settings of the command line; the highest counts. A value replaces what lies below it; vars, metadata, tool_context, user and limits merge by key at every level, tool_mocks and answers by their names; checks, invariants and tags add up, and null takes back what was inherited (inside a mapping it takes back the key).
+// A value of null where nothing is inherited is a value inside a mapping and means "not set" as a key of the item. input, turns and user take back each other where two of them cannot stand together. drop removes by name the checks and invariants of the layers below the one that says it.
 //
 // # Templates
 //
-// {{name}} stands for a variable (vars), for "expected" or for a metadata value, in this order; {{expected.city}}, {{vars.a.b}} reach inside. It is rendered in input, in the arguments of checks and invariants, in script and in tool_context; never in vars, expected and metadata, where the values come from, and never in ids, tags, names and numbers.
+// {{name}} stands for a variable (vars), for "expected" or for a metadata value, in this order; {{expected.city}}, {{vars.a.b}} reach inside. It is rendered in input, turns, messages and user, in the arguments of checks and invariants, in script, tool_context, tool_mocks and answers; never in vars, expected and metadata, where the values come from, and never in ids, tags, names and numbers.
 // It is rendered once: a value that holds {{ is put in as it is. Alone in its text it keeps the value's type; within a text, a list or mapping is put in as JSON. An unknown name is an error; \{{ is the text {{.
-// The items of a .jsonl file are data: their texts are never rendered, but their values fill the templates of the defaults.
+// The items of .jsonl and .csv files are data: their texts are never rendered, but their values fill the templates of the defaults and of libraries.
 //
 // # Paths
 //

@@ -40,12 +40,11 @@ func (d *Dataset) Explain(id string) ([]Explained, error) {
 		}
 		var p strict.Problems
 		m := &media{}
-		item := d.read(e, index, m, &p)
+		d.read(e, index, m, &p)
 		if err := p.Err(); err != nil {
 			return nil, err
 		}
-		b := &build{d: d, item: item, stack: m.stack, scope: m.scope, media: m, p: &p}
-		return b.explain(), nil
+		return m.build.explain(), nil
 	}
 	err := failure.New(failure.Input, "%s has no item %q", d.File, id)
 	if near, ok := strict.Nearest(id, ids); ok {

@@ -21,8 +21,11 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte(head+"items: q.jsonl\ndefaults: {checks: [{contains: \"{{expected}} {{a.b}} \\\\{{\"}], vars: {a: {b: 1}}}\n"), []byte("\ufeff{\"id\":\"a\",\"input\":[{\"image\":\"x.png\"}],\"expected\":[1]}\r\n\n{\"id\":\"A\",\"vars\":{\"a\":null}}"))
 	f.Add([]byte(head+"items:\n- &a {id: a, input: \"{{x}}\", checks: [{not: {regex: '('}}, not: x]}\n- *a\n- id: 012\n"), []byte(""))
 	f.Add([]byte("version: 1\nitems: [{id: a, script: [{calls: [{name: x}]}], drop: [x], timeout: 5}]\ngates: [{pass_rate: 1}]\n"), []byte("["))
+	f.Add([]byte(head+"use: [lib.yaml]\noverrides: [{match: \"id == 'a'\", drop: [p], skip: x}]\nitems: [{id: a, input: b, checks: [p, {use: p, name: q}], invariants: [l]}]\n"), []byte("version: 1\nchecks: {p: {contains: \"{{x}}\"}}\ninvariants: {l: {use: iteration-limit, max: 1}}\n"))
+	f.Add([]byte(head+"items: {path: q.csv, map: {input: q, metadata.m: m}}\n"), []byte("id,q,m,checks\na,\"x\ny\",1,\"[{\"\"contains\"\": \"\"z\"\"}]\"\n"))
+	f.Add([]byte(head+"items: [{id: a, turns: [{input: x, checks: [no_tool_calls]}], tool_mocks: {t: [{args: {a: 1}, result: 2}]}, answers: {c: [1]}, pass_if: '> 0.5'}, {id: b, messages: [{role: user, content: x}]}]\n"), []byte(""))
 	f.Fuzz(func(t *testing.T, file, lines []byte) {
-		for name, data := range map[string][]byte{"d.yaml": file, "q.jsonl": lines} {
+		for name, data := range map[string][]byte{"d.yaml": file, "q.jsonl": lines, "q.csv": lines, "lib.yaml": lines} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +53,7 @@ func FuzzOpen(f *testing.F) {
 				}
 				continue
 			}
-			if len(item.Input) == 0 || item.ID == "" || item.ItemHash == "" || item.Timeout <= 0 || item.Repeat < 1 {
+			if len(item.Input) == 0 && item.Turns == nil && item.Messages == nil && item.User == nil || item.ID == "" || item.ItemHash == "" || item.Timeout <= 0 || item.Repeat < 1 {
 				t.Fatalf("%+v", item)
 			}
 		}

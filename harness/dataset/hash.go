@@ -84,7 +84,7 @@ func (i *Item) setHashes(h *hashed, scratch text) text {
 		}
 		t = append(t, ']')
 	}
-	if h.turns != nil {
+	if i.Turns != nil {
 		t.string("turns")
 		t.raw(h.turns)
 	}

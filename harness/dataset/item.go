@@ -138,7 +138,8 @@ func set[T any](b *build, key int, to *T, from func(*layer) *T) {
 // build lays the layers of an item upon each other, renders them and computes the hashes. The item is usable only where p has no new problems.
 func (d *Dataset) build(own *layer, index int, node strict.Node, m *media, p *strict.Problems) *Item {
 	it := &Item{ID: own.id, Index: index, Pos: node.Pos(), Timeout: time.Minute, Repeat: 1}
-	b := &build{d: d, item: it, stack: append(append(m.stack[:0], d.lower...), own), media: m, p: p}
+	b := &m.build
+	*b = build{d: d, item: it, stack: append(append(b.stack[:0], d.lower...), own), media: m, p: p}
 	b.identify()
 	if len(d.overrides) > 0 {
 		before := len(b.stack)
@@ -151,8 +152,6 @@ func (d *Dataset) build(own *layer, index int, node strict.Node, m *media, p *st
 		b.stack = append(b.stack, d.set)
 		b.identify()
 	}
-	m.stack = b.stack
-	m.scope = b.scope
 	it.ToolContext, _ = b.value(keyToolContext)
 	set(b, keyTimeout, &it.Timeout, func(l *layer) *time.Duration { return l.timeout })
 	set(b, keyRepeat, &it.Repeat, func(l *layer) *int { return l.repeat })
@@ -171,13 +170,14 @@ func (d *Dataset) build(own *layer, index int, node strict.Node, m *media, p *st
 		it.Quarantine = l.quarantine
 	}
 	b.judge()
-	var h hashed
-	b.speak(node, &h)
-	b.world(&h)
+	h := &m.hashed
+	*h = hashed{turns: h.turns[:0]}
+	b.speak(node, h)
+	b.world(h)
 	if n, l := b.value(keyScript); l != nil {
 		it.Script = steps(n, hasTemplate(l.nodes[keyScript]), b.at(l, keyScript))
 	}
-	m.scratch = it.setHashes(&h, m.scratch)
+	m.scratch = it.setHashes(h, m.scratch)
 	return it
 }
 
@@ -329,6 +329,10 @@ func (b *build) judge() {
 	b.media.checks, b.media.invariants = checks, invariants
 	it.Checks = make([]Check, 0, len(checks))
 	for _, c := range checks {
+		if !c.render {
+			it.Checks = append(it.Checks, c.value)
+			continue
+		}
 		it.Checks = append(it.Checks, b.check(c.listed, c.layer.problems(b.p).Key("checks").At(c.index)))
 	}
 	nameChecks(it.Checks, b.p)

@@ -60,6 +60,7 @@ func (l *layer) problems(p *strict.Problems) *strict.Problems {
 
 // decode decodes the keys of one layer into l, whose name, path and data are set. extra names a key that is not the item's. What is wrong is added to p, which is seen from the layer.
 func (d *Dataset) decodeLayer(l *layer, n strict.Node, extra string, p *strict.Problems) {
+	var at strict.Problems
 	for key, v := range n.Fields() {
 		k := slices.Index(itemKeyNames, key.Name)
 		if k < 0 || k == keyID && !l.own() {
@@ -73,7 +74,7 @@ func (d *Dataset) decodeLayer(l *layer, n strict.Node, extra string, p *strict.P
 			continue
 		}
 		l.nodes[k] = v
-		d.decodeKey(l, k, v, p.Key(key.Name))
+		d.decodeKey(l, k, v, p.Enter(itemKeyNames[k], &at))
 	}
 	for _, rule := range instead {
 		if l.nodes[rule.key].IsZero() {

@@ -108,4 +108,11 @@ func itemIDProblem(id string) string {
 }
 
 // foldID returns what two ids that differ only in case have in common.
-func foldID(id string) string { return strings.ToLower(strings.ToUpper(id)) }
+func foldID(id string) string {
+	for _, c := range []byte(id) {
+		if c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
+			return strings.ToLower(strings.ToUpper(id))
+		}
+	}
+	return id
+}

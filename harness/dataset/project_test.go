@@ -111,9 +111,9 @@ var _ = Describe("a project", func() {
 		Entry(nil, "version: 2\n", "echoeval.yaml:1:10: version: this version of the program reads version 1 | write version: 1"),
 		Entry(nil, "version: 1\ndatasets: [no.yaml, 'n*.yaml', echoeval.yaml, /a, 'x[']\n", "echoeval.yaml:2:12: dataset file no.yaml does not exist | the path is relative to echoeval.yaml\n"+
 			"echoeval.yaml:2:21: datasets[1]: no file matches n*.yaml | the pattern is relative to the file that names it\n"+
-			"echoeval.yaml:2:31: datasets[2]: the project file is no dataset | name datasets\n"+
-			"echoeval.yaml:2:46: datasets[3]: the path is absolute | write it relative to the file that names it\n"+
-			"echoeval.yaml:2:50: datasets[4]: \"x[\" is no pattern | * and ? stand for characters of one name, [a-z] for one of several"),
+			"echoeval.yaml:2:32: datasets[2]: the project file is no dataset | name datasets\n"+
+			"echoeval.yaml:2:47: datasets[3]: the path is absolute | write it relative to the file that names it\n"+
+			"echoeval.yaml:2:51: datasets[4]: \"x[\" is no pattern | * and ? stand for characters of one name, [a-z] for one of several"),
 		Entry(nil, "version: 1\nredact: [{name: 'a b', regex: '('}, {name: c, regex: 'x*'}]\n", "echoeval.yaml:2:17: redact[0].name: \"a b\" is no name | write letters, digits, dot, underscore and hyphen\n"+
 			"echoeval.yaml:2:31: redact[0].regex: error parsing regexp: missing closing ): `(` | RE2 has no look-around and no back references\n"+
 			"echoeval.yaml:2:54: redact[1].regex: \"x*\" matches the empty text | write what must be there"),
@@ -207,7 +207,7 @@ var _ = Describe("libraries", func() {
 		Entry(nil, "checks: [{use: polit}]", `d:6:42: items[0].checks[0].use: no library defines a check "polit" | did you mean "polite"?`),
 		Entry(nil, "checks: [{polite: x}]", `d:6:37: items[0].checks[0]: unknown check "polite" | a check of a library is used by its name: {use: polite}`),
 		Entry(nil, "vars: {name: x}, checks: [{use: polite, wieght: 2}]", `d:6:67: items[0].checks[0]: unknown key "wieght" | did you mean "weight"?`),
-		Entry(nil, "checks: [polite]", `lib.yaml:3:32: checks.polite: {{name}} is in neither vars, expected nor metadata | item "a" has none; give it one: vars: {name: ...}; \{{ is the text {{`),
+		Entry(nil, "checks: [polite]", `lib.yaml:3:33: checks.polite: {{name}} is in neither vars, expected nor metadata | item "a" has none; give it one: vars: {name: ...}; \{{ is the text {{`),
 		Entry(nil, "invariants: [loop]", `d:6:40: items[0].invariants[0]: unknown invariant "loop" | did you mean "loops"?`),
 		Entry(nil, "invariants: [exec-rule]", `d:6:40: items[0].invariants[0]: "exec-rule" is a rule (key "never"); rules are not read by this version | remove it; reading the file without it would run something else than it says`),
 		Entry(nil, "invariants: [{rule: x}]", `d:6:41: items[0].invariants[0]: rules (key "rule") are not read by this version | remove it; reading the file without it would run something else than it says`),
@@ -251,11 +251,11 @@ overrides:
 		Entry(nil, "{}", "d:6:12: overrides: want a list of {match: EXPRESSION, ...}, got a mapping | begin each entry of the list with a dash"),
 		Entry(nil, "[a]", "d:6:13: overrides[0]: want a mapping {match: EXPRESSION, ...}, got a string"),
 		Entry(nil, "[{skip: x}]", "d:6:13: overrides[0]: key \"match\" is missing | add it: match: \"id == 'i-17'\"\nd:6:13: overrides[0]: the override changes nothing | add what is other: skip: ..."),
-		Entry(nil, "[{match: 5, skip: x}]", "d:6:22: overrides[0].match: want a string with an expression such as \"id == 'i-17'\", got a whole number | quote it: \"5\""),
-		Entry(nil, "[{match: \"id == 'x' && tgs == 1\", skip: x}]", "d:6:36: overrides[0].match: undeclared reference to 'tgs' (did you mean 'tags'?) | did you mean \"tags\"?"),
-		Entry(nil, "[{match: id, skip: x}]", "d:6:22: overrides[0].match: the expression is no condition: its value is a string | compare it: id == 'i-17'"),
-		Entry(nil, "[{match: 'true', id: x}]", "d:6:30: overrides[0]: overrides have no id | give each item its own"),
-		Entry(nil, "[{match: 'true', timeout: 5}]", "d:6:39: overrides[0].timeout: want a duration, got a whole number | write the unit: 5s"),
+		Entry(nil, "[{match: 5, skip: x}]", "d:6:21: overrides[0].match: want a string with an expression such as \"id == 'i-17'\", got a whole number | quote it: \"5\""),
+		Entry(nil, "[{match: \"id == 'x' && tgs == 1\", skip: x}]", "d:6:35: overrides[0].match: undeclared reference to 'tgs' (did you mean 'tags'?) | did you mean \"tags\"?"),
+		Entry(nil, "[{match: id, skip: x}]", "d:6:21: overrides[0].match: the expression is no condition: its value is a string | compare it: id == 'i-17'"),
+		Entry(nil, "[{match: 'true', id: x}]", "d:6:29: overrides[0]: overrides have no id | give each item its own"),
+		Entry(nil, "[{match: 'true', timeout: 5}]", "d:6:38: overrides[0].timeout: want a duration, got a whole number | write the unit: 5s"),
 		Entry(nil, "[{match: 'true', input: '{{no}}'}]", "d:6:39: overrides[0].input: {{no}} is in neither vars, expected nor metadata | item \"a\" has n; \\{{ is the text {{"),
 	)
 })
@@ -297,7 +297,7 @@ var _ = Describe("settings of the command line", func() {
 		Entry(nil, "items=x", "--set items:1:1: items cannot be set | --set items.timeout=5s sets a key of every item"),
 		Entry(nil, "name=x", "--set name:1:1: name cannot be set | edit the file"),
 		Entry(nil, "gates.pass_rate=", "--set gates.pass_rate:1:1: there is no value | write null to take back what is inherited, \"\" for an empty text"),
-		Entry(nil, "gates.pass_rate=[", "--set gates.pass_rate:1:2: while parsing a flow node"),
+		Entry(nil, "gates.pass_rate=[", "--set gates.pass_rate:1:2: not YAML: did not find expected node content"),
 	)
 })
 
@@ -379,7 +379,7 @@ var _ = Describe("what an item says of its conversation and its world", func() {
 		Entry(nil, "turns: []", "d:5:24: items[0].turns: the list of turns is empty | write one: [{input: ...}]"),
 		Entry(nil, "turns: [x]", "d:5:25: items[0].turns[0]: want a mapping, got a string"),
 		Entry(nil, "turns: [{checks: [no_tool_calls]}]", `d:5:25: items[0].turns[0]: key "input" is missing | add it: input: ...`),
-		Entry(nil, "turns: [{input: '{{x}}', checks: [{contans: y}]}]", "d:5:34: items[0].turns[0].input: {{x}} is in neither vars, expected nor metadata | item \"a\" has none; give it one: vars: {x: ...}; \\{{ is the text {{\n"+
+		Entry(nil, "turns: [{input: '{{x}}', checks: [{contans: y}]}]", "d:5:36: items[0].turns[0].input: {{x}} is in neither vars, expected nor metadata | item \"a\" has none; give it one: vars: {x: ...}; \\{{ is the text {{\n"+
 			`d:5:52: items[0].turns[0].checks[0]: unknown check "contans" | did you mean "contains"?`),
 		Entry(nil, "user: {goal: x}", "d:5:23: items[0].user: datasets/d.yaml has no provider of role user | add one to providers: {id: user, provider: openai, model: ..., role: user}"),
 		Entry(nil, "user: {persona: x, max_turns: 0}", "d:5:23: items[0].user: key \"goal\" is missing | add it: goal: what the user wants\n"+
@@ -388,7 +388,7 @@ var _ = Describe("what an item says of its conversation and its world", func() {
 		Entry(nil, "messages: [{role: usr, content: x}]", `d:5:35: items[0].messages[0].role: unknown role "usr" | did you mean "user"?`),
 		Entry(nil, "messages: [{role: user, contnt: x}]", "d:5:28: items[0].messages[0]: key \"content\" is missing | write messages as they are stored: {role: user, content: ...}\n"+
 			`d:5:41: items[0].messages[0]: unknown key "contnt" | did you mean "content"?`),
-		Entry(nil, "messages: [{role: user, content: [{type: txt, txt: x}]}]", "d:5:51: items[0].messages[0].content[0].type: unknown type \"txt\" | did you mean \"text\"?\n"+
+		Entry(nil, "messages: [{role: user, content: [{type: txt, txt: x}]}]", "d:5:58: items[0].messages[0].content[0].type: unknown type \"txt\" | did you mean \"text\"?\n"+
 			`d:5:63: items[0].messages[0].content[0]: unknown key "txt" | did you mean "text"?`),
 		Entry(nil, "messages: [{role: assistant, content: x}]", "d:5:28: items[0].messages: nobody asks anything: the last message is not the user's | add input: ..., or end with a message of the user"),
 		Entry(nil, "input: x, messages: [{role: user, content: y, msg_id: a}, {role: assistant, content: z, msg_id: a}]", "d:5:75: items[0].messages[1].msg_id: message \"a\" stands here a second time, first at d:5:38 | give each message its own"),
@@ -437,7 +437,7 @@ var _ = Describe("items of a CSV file", func() {
 	}
 
 	It("are keys, variables and what the map says", func() {
-		list := collect(opened(source("items: {path: q.csv, map: {id: nr, expected: answer, metadata.level: lvl}}\n", "\ufeffnr,question,answer,lvl,tags,repeat,checks\r\n1,\"a, \"\"b\"\"\n{{city}}\",5,hard,\"t u,v\",2,\"[{\"\"regex\"\": \"\"x{{y}}\"\"}]\"\r\n2,c,,,,,\r\n")))
+		list := collect(opened(source("items: {path: q.csv, map: {id: nr, expected: answer, metadata.level: lvl}}\n", "\ufeffnr,question,answer,lvl,tags,repeat,checks\r\n1,\"a, \"\"b\"\"\n{{city}}\",5,hard,\"t u,v\",2,\"[{\"\"regex\"\": \"\"x{{y}}\"\"}]\"\r\n2,c,6,,,,\r\n")))
 		Expect(inputText(list[0])).To(Equal("Q: a, \"b\"\n{{city}} x"))
 		Expect([]string{list[0].ID, list[0].Expected.JSON(), list[0].Metadata.JSON()}).To(Equal([]string{"1", `"5"`, `{"level":"hard"}`}))
 		Expect(list[0].Tags).To(Equal([]string{"t", "u", "v"}))
@@ -463,11 +463,11 @@ var _ = Describe("items of a CSV file", func() {
 		Entry(nil, "items: q.csv\n", "expected\nx\n", `datasets/q.csv:2:1: key "id" is missing | add it: id: ...`),
 		Entry(nil, "items: q.csv\n", "id,expected\na,x\na,y\nb\n", `datasets/q.csv:3:1: id: item "a" stands here a second time, first at datasets/q.csv:2:1 | give each item its own id`+"\n"+
 			`datasets/q.csv:4:1: the row has not as many cells as there are columns, want 2 | write one cell for each column, "" for an empty one; a cell with a comma is quoted`),
-		Entry(nil, "items: q.csv\n", "id,expected,repeat,timeout,checks\na,x,two,5,[\n", "datasets/q.csv:2:5: repeat: \"two\" is no number\ndatasets/q.csv:2:11: checks: the cell is no JSON: want a value or a closing bracket | write the value as JSON"),
+		Entry(nil, "items: q.csv\n", "id,expected,repeat,timeout,checks\na,x,two,5,[\n", "datasets/q.csv:2:5: repeat: \"two\" is no number\ndatasets/q.csv:2:11: checks: the cell is no JSON: the JSON text ends too early | write the value as JSON"),
 		Entry(nil, "items: {path: q.csv, map: {expected: anser}}\n", "id,answer\na,x\n", `d:6:38: datasets/q.csv has no column "anser" | did you mean "answer"?`),
-		Entry(nil, "items: {path: q.csv, map: {expcted: answer, vars: v, vars.a.b: c, input: 5}}\n", "id,answer\na,x\n", `d:6:28: items.map: unknown key "expcted" | did you mean "expected"?`+"\n"+
-			`d:6:54: items.map: "vars.a.b" is no key of an item | write vars.NAME, metadata.NAME or tool_context.NAME`+"\n"+
-			`d:6:74: items.map.input: want a string with the name of a column, got a whole number | quote it: "5"`),
+		Entry(nil, "items: {path: q.csv, map: {expcted: answer, vars.a.b: c, input: 5}}\n", "id,answer\na,x\n", `d:6:28: items.map: unknown key "expcted" | did you mean "expected"?`+"\n"+
+			`d:6:45: items.map: "vars.a.b" is no key of an item | write vars.NAME, metadata.NAME or tool_context.NAME`+"\n"+
+			`d:6:65: items.map.input: want a string with the name of a column, got a whole number | quote it: "5"`),
 		Entry(nil, "items: {path: q.csv, map: {expected: answer, group: answer}}\n", "id,answer\na,x\n", `d:6:53: items.map.group: column "answer" is used a second time | a template can take it from there: {{expected}}`),
 		Entry(nil, "items: {path: d.yaml, map: {input: x}}\n", "", "d:6:15: items.path: the dataset names itself as its items | name another file, or write the items as a list"),
 		Entry(nil, "items: {map: {input: x}}\n", "", `d:6:8: items: key "path" is missing | add it: path: ...`),
@@ -520,10 +520,10 @@ var _ = Describe("an item explained", func() {
 		all, err := d.Explain("a")
 		Expect(err).NotTo(HaveOccurred())
 		text := string(dataset.AppendYAML(nil, all))
-		Expect(text).To(Equal(`id: "a"  # datasets/d.yaml:7:13 item
+		Expect(text).To(Equal(`id: "a"  # datasets/d.yaml:7:14 item
 input: "hi Ada # \"x\""  # datasets/d.yaml:5:44 defaults
 vars:
-  name: "Ada"  # echoeval.yaml:3:47 project
+  name: "Ada"  # echoeval.yaml:3:49 project
   a: 2  # datasets/d.yaml:5:33 defaults
 tags:
   - "d"  # datasets/d.yaml:5:19 defaults
@@ -536,14 +536,14 @@ checks:
   - {"not":{"contains":"y"},"name":"contains","weight":2}  # datasets/d.yaml:7:41 item
 timeout: "5s"  # echoeval.yaml:3:21 project
 repeat: 4  # --set items.repeat:1:1 --set
-skip: "x"  # datasets/d.yaml:6:39 overrides
+skip: "x"  # datasets/d.yaml:6:40 overrides
 `))
 		n, err := strict.Parse("x.yaml", []byte(text))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(n.Get("input").Text()).To(Equal(`hi Ada # "x"`))
 		flat := string(dataset.AppendJSON(nil, all))
-		Expect(flat).To(HavePrefix(`[{"key":"id","value":"a","layer":"item","at":"datasets/d.yaml:7:13"},`))
-		Expect(flat).To(ContainSubstring(`{"key":"vars.name","value":"Ada","layer":"project","at":"echoeval.yaml:3:47"}`))
+		Expect(flat).To(HavePrefix(`[{"key":"id","value":"a","layer":"item","at":"datasets/d.yaml:7:14"},`))
+		Expect(flat).To(ContainSubstring(`{"key":"vars.name","value":"Ada","layer":"project","at":"echoeval.yaml:3:49"}`))
 		_, err = strict.ParseJSON("x.json", 1, []byte(flat))
 		Expect(err).NotTo(HaveOccurred())
 	})

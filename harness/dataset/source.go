@@ -72,7 +72,10 @@ func (d *Dataset) sources(n strict.Node, list *strict.List, p *strict.Problems) 
 			p.Key("path").WrongType(keys.Path, "a string")
 		}
 		if !keys.Map.IsZero() {
-			s.columns = columns(keys.Map, p.Key("map"))
+			found := p.Len()
+			if s.columns = columns(keys.Map, p.Key("map")); p.Len() > found {
+				s.files = nil // what follows from a wrong map would hide it
+			}
 			for _, file := range s.files {
 				if !isData(file) {
 					p.Add(n.KeyPos("map"), "write the items with the keys of items", "the columns of %s cannot be named otherwise: it is neither .jsonl nor .csv", d.show(file))
@@ -218,7 +221,7 @@ func (d *Dataset) lines(in readerAt, file, name string, path pathOf, yield func(
 		rows = strict.Rows(name, in, MaxItem)
 	}
 	empty, checked := true, false
-	for n, err := range rows {
+	for n, err := range ahead(rows) {
 		empty = false
 		e := entry{node: n, err: err, data: true, path: path}
 		if err == nil && (csv || d.items.columns != nil) {
@@ -237,6 +240,49 @@ func (d *Dataset) lines(in readerAt, file, name string, path pathOf, yield func(
 		}
 	}
 	return !empty || yield(entry{err: noItems(failure.Position{File: name, Line: 1, Column: 1}), path: path})
+}
+
+// ahead reads in advance, on another processor, while what was read is looked at. It ends with the reading that it advances.
+func ahead(rows iter.Seq2[strict.Node, error]) iter.Seq2[strict.Node, error] {
+	type row struct {
+		node strict.Node
+		err  error
+	}
+	const some = 16 // rows that change hands at once; each may be as long as MaxItem
+	return func(yield func(strict.Node, error) bool) {
+		batches, stop, stopped := make(chan []row, 1), make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			defer close(batches)
+			batch := make([]row, 0, some)
+			for n, err := range rows {
+				if batch = append(batch, row{n, err}); len(batch) < some {
+					continue
+				}
+				select {
+				case batches <- batch:
+				case <-stop:
+					return
+				}
+				batch = make([]row, 0, some)
+			}
+			select {
+			case batches <- batch:
+			case <-stop:
+			}
+		}()
+		defer func() {
+			close(stop)
+			<-stopped // the file is closed next
+		}()
+		for batch := range batches {
+			for _, r := range batch {
+				if !yield(r.node, r.err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // file reads a file whose root is a list of items.

@@ -50,6 +50,20 @@ func (w *warnings) list() []results.Warning {
 	return out
 }
 
+// datasetWarnings are what the dataset as a whole is to be warned of, whatever ran of it.
+func datasetWarnings(d *dataset.Dataset) []results.Warning {
+	var out []results.Warning
+	for _, w := range d.Warnings {
+		at := w.At.String()
+		one := results.Warning{Code: w.Code, Text: w.Text, At: &at}
+		if w.Hint != "" {
+			one.Hint = &w.Hint
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
 func warningsOf(events []trace.Event) []trace.Warning {
 	var out []trace.Warning
 	for _, e := range events {

@@ -122,7 +122,7 @@ func unknownVendor(name string) error {
 
 // columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all.
 //
-// Columns of one vendor, key and address share the transport, and so the number of requests that may be under way: limit, 0 for none.
+// Columns of one vendor, key and address share the transport, and so the number of requests that may be under way, limit or what the first of them says in limits.
 func columns(s *State, project *dataset.Project, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool, limit int) ([]experiment.Column, error) {
 	var out []experiment.Column
 	shared := map[string]http.RoundTripper{}
@@ -142,12 +142,19 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		}
 		if mode != replay.Replay && !v.scripted {
 			key := strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL}, " ")
+			if p.Limits.TPM > 0 {
+				return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a limit in tokens is not in this version", p.ID), "limits: {rpm: N, concurrency: N}")
+			}
 			if shared[key] == nil {
 				live, err := dial(s, p, v, up[p.Vendor], mode, allowNetwork)
 				if err != nil {
 					return nil, err
 				}
-				shared[key] = transport.Limiter(transport.Limits{Concurrency: limit}, live)
+				limits := transport.Limits{Concurrency: limit, PerMinute: p.Limits.RPM, Clock: s.Clock}
+				if p.Limits.Concurrency > 0 {
+					limits.Concurrency = min(limit, p.Limits.Concurrency)
+				}
+				shared[key] = transport.Limiter(limits, live)
 			}
 			c.Live = shared[key]
 		}

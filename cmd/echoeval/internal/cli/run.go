@@ -56,6 +56,7 @@ type runOptions struct {
 	shard        string
 	maxCost      float64
 	providers    []string
+	set          []string
 	repeat       int
 	concurrency  int
 	timeout      time.Duration
@@ -99,6 +100,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.shard, "shard", "", "I/N: part I of N of the selected items; join them with `echoeval merge`")
 	f.Float64Var(&o.maxCost, "max-cost", 0, "USD that the run may spend; reserved before each call")
 	f.StringArrayVar(&o.providers, "provider", nil, "an id of the dataset or VENDOR:MODEL, in place of the dataset's list (repeat)")
+	f.StringArrayVar(&o.set, "set", nil, "KEY=VALUE over the dataset: a path of its keys, or items.KEY for every item; VALUE is YAML (repeat)")
 	f.IntVar(&o.repeat, "repeat", 0, "how often each item runs (default: as the dataset says)")
 	f.IntVar(&o.concurrency, "concurrency", 0, "how many items run at the same time (default: twice the processors in replay, else 8)")
 	f.DurationVar(&o.timeout, "timeout", 0, "how long an item may take (default: as the dataset says)")
@@ -247,8 +249,10 @@ type planned struct {
 }
 
 // openDataset reads a dataset with everything that the command knows.
-func openDataset(s *State, file string) (*dataset.Dataset, error) {
-	return dataset.Open(s.path(file), datasetOptions(s))
+func openDataset(s *State, file string, set ...string) (*dataset.Dataset, error) {
+	options := datasetOptions(s)
+	options.Set, options.Temp = set, s.temp()
+	return dataset.Open(s.path(file), options)
 }
 
 // datasetOptions are the names that files may use.
@@ -312,7 +316,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := openDataset(s, file)
+	d, err := openDataset(s, file, o.set...)
 	if err != nil {
 		return nil, err
 	}
@@ -445,6 +449,9 @@ func recordCommand(s *State, d *dataset.Dataset, o *runOptions) string {
 	}
 	if o.repeat > 0 {
 		words = append(words, "--repeat", strconv.Itoa(o.repeat))
+	}
+	for _, pair := range o.set {
+		words = append(words, "--set", quote(pair))
 	}
 	if o.cassettes != "" {
 		words = append(words, "--cassettes", quote(o.cassettes))
