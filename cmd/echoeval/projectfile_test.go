@@ -188,4 +188,14 @@ var _ = Describe("what runs", func() {
 		Expect(os.WriteFile(filepath.Join(left, "lock"), nil, 0o600)).To(Succeed())
 		p.succeed("run", quickstart) // which expects an empty temporary folder afterwards
 	})
+
+	It("starts no program where nothing is judged", func() {
+		p := exampleProject()
+		p.edit("datasets/regression.yaml", "defaults:\n", "defaults:\n  checks: [{command: {run: [sh, ../ran.sh]}}]\n")
+		p.write("ran.sh", "touch ran\necho '{\"score\": 1}'\n")
+		p.succeed("cassette", "verify", "datasets/regression.yaml")
+		Expect(p.path("datasets/ran")).NotTo(BeAnExistingFile())
+		p.expect(1, "run", "datasets/regression.yaml")
+		Expect(p.path("datasets/ran")).To(BeAnExistingFile(), "the run does start it")
+	})
 })

@@ -81,6 +81,8 @@ type Options struct {
 	Programs *program.Pool
 	// RecordCommand gives the command that records one item anew.
 	RecordCommand func(item, provider string) string
+	// ReplayOnly asks no check and no invariant: the run is for what it says of the cassettes.
+	ReplayOnly bool
 	// Look is called for every line of the results, in their order, when they are put in order; nil for none.
 	Look func(*eval.Result)
 	// Progress is called after each item, from one goroutine at a time; nil for none.

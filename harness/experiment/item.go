@@ -347,24 +347,17 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 		line.CostUSD = &cost
 	}
 	line.OverheadUSD = r.overhead
-	var problems strict.Problems
-	invariants := invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems)
-	invariants.Secrets = r.detector
-	line.Invariants = invariants.Evaluate(out.Trace)
-	if broken := overLimits(r.item, &line); broken != nil {
-		line.Invariants.Violations = append(line.Invariants.Violations, *broken)
-	}
-	for i, v := range line.Invariants.Violations {
-		if v.At == "" {
-			line.Invariants.Violations[i].At = r.item.Pos.String()
-		}
+	if !r.opts.ReplayOnly {
+		r.look(&line, out)
 	}
 
 	verdict := eval.Pass
 	if stale == nil && out.Err == nil {
 		output, cut := cutText(r.redact(response.Text))
 		line.Output, line.OutputCut = &output, cut
-		verdict = r.score(ctx, &line, out)
+		if !r.opts.ReplayOnly {
+			verdict = r.score(ctx, &line, out)
+		}
 		unjudged := func(c eval.CheckResult) bool { return c.Status == eval.CheckUnjudged }
 		if cause := context.Cause(ctx); cause != nil && slices.ContainsFunc(line.Checks, unjudged) {
 			out.Err = cause // the check was cut off: a resumed run judges the item
@@ -378,6 +371,22 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 		done.trace = r.encode(line, out.Trace)
 	}
 	return done
+}
+
+// look evaluates the item's invariants and its limits.
+func (r *itemRun) look(line *eval.Result, out Outcome) {
+	var problems strict.Problems
+	invariants := invariant.Select(invariantSpecs(r.item), r.item.Drop, &problems)
+	invariants.Secrets = r.detector
+	line.Invariants = invariants.Evaluate(out.Trace)
+	if broken := overLimits(r.item, line); broken != nil {
+		line.Invariants.Violations = append(line.Invariants.Violations, *broken)
+	}
+	for i, v := range line.Invariants.Violations {
+		if v.At == "" {
+			line.Invariants.Violations[i].At = r.item.Pos.String()
+		}
+	}
 }
 
 // score runs the item's checks.

@@ -51,7 +51,7 @@ func newCassetteVerify(s *State) *cobra.Command {
 }
 
 func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (failure.Code, error) {
-	p, err := plan(s, &runOptions{mode: "replay", traces: "failed", quiet: true, cassettes: folder}, file)
+	p, err := plan(s, &runOptions{mode: "replay", traces: "failed", quiet: true, cassettes: folder, replayOnly: true}, file)
 	if err != nil {
 		return failure.Input, err
 	}

@@ -81,8 +81,10 @@ type runOptions struct {
 	verbose      bool
 	// offline plans a run that was made elsewhere: nothing is dialled, and no key is needed.
 	offline bool
-	dryRun  bool
-	noColor bool
+	// replayOnly judges nothing.
+	replayOnly bool
+	dryRun     bool
+	noColor    bool
 }
 
 func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
@@ -358,7 +360,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
-		Secrets: detector, Clock: s.Clock,
+		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
