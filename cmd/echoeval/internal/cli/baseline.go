@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -198,25 +196,6 @@ func gitReference(s *State, d *dataset.Dataset, path, rev string) (*reference, e
 		ref.warnings = []results.Warning{{Code: "baseline-edited", Text: text, At: &ref.name.File}}
 	}
 	return ref, nil
-}
-
-// git runs git in a folder, without a network, a prompt or a lock.
-func git(s *State, dir string, args ...string) ([]byte, error) {
-	cmd := exec.Command("git", args...)
-	cmd.Dir = dir
-	cmd.Env = append(slices.Clone(s.Environ), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		var exited *exec.ExitError
-		if errors.As(err, &exited) {
-			said, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
-			return nil, failure.New(failure.Input, "git %s: %s", args[0], strings.TrimPrefix(said, "fatal: "))
-		}
-		return nil, failure.WithHint(failure.New(failure.Input, "git cannot be started: %s", failure.Reason(err)), "install git, or name a file")
-	}
-	return out, nil
 }
 
 // save puts the copy of the baseline into the run's folder, or takes an older one away.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +22,7 @@ type revision struct {
 	commit string
 	folder string // of the dataset's cassettes, from the top of the repository, with slashes
 	git    func(args ...string) *exec.Cmd
+	ask    func(args ...string) (string, error) // git's answer without the line end
 
 	batch *exec.Cmd
 	in    io.WriteCloser
@@ -41,11 +40,10 @@ func openRevision(s *State, p *planned, base, name string) (*revision, error) {
 		return nil, failure.WithHint(failure.New(failure.Input, "the cassettes lie outside of the project, where no revision has them"), "name the folder to compare with")
 	}
 	r := &revision{name: name}
-	r.git = func(args ...string) *exec.Cmd {
-		cmd := exec.Command("git", append([]string{"-C", p.dataset.Root}, args...)...)
-		// Messages are matched in no language; nothing is locked, fetched or asked for.
-		cmd.Env = append(slices.Clone(s.Environ), "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_NO_LAZY_FETCH=1", "GIT_TERMINAL_PROMPT=0")
-		return cmd
+	r.git = func(args ...string) *exec.Cmd { return gitCommand(s, p.dataset.Root, args...) }
+	r.ask = func(args ...string) (string, error) {
+		out, err := git(s, p.dataset.Root, args...)
+		return strings.TrimSuffix(strings.TrimSuffix(string(out), "\n"), "\r"), err
 	}
 	prefix, err := r.ask("rev-parse", "--show-prefix")
 	switch {
@@ -60,22 +58,6 @@ func openRevision(s *State, p *planned, base, name string) (*revision, error) {
 	}
 	r.folder = path.Join(filepath.ToSlash(prefix), filepath.ToSlash(rel), p.dataset.Name)
 	return r, nil
-}
-
-// ask runs git and returns its answer without the line end.
-func (r *revision) ask(args ...string) (string, error) {
-	var problem bytes.Buffer
-	cmd := r.git(args...)
-	cmd.Stderr = &problem
-	out, err := cmd.Output()
-	if err != nil && !errors.Is(err, exec.ErrNotFound) {
-		line, _, _ := strings.Cut(strings.TrimSpace(problem.String()), "\n")
-		if line == "" {
-			line = "git " + args[0] + " failed"
-		}
-		return "", errors.New(strings.TrimPrefix(line, "fatal: "))
-	}
-	return strings.TrimSuffix(strings.TrimSuffix(string(out), "\n"), "\r"), err
 }
 
 func (r *revision) list() ([]string, error) {
