@@ -337,7 +337,7 @@ func compileRegex(args strict.Node, a at) judge {
 
 // expression compiles a regular expression, or says what is wrong with it.
 func expression(pattern string, n strict.Node, a at) *regexp.Regexp {
-	re, err := regexp.Compile(pattern)
+	re, err := expressions.compile(pattern)
 	if err == nil {
 		return re
 	}
