@@ -64,6 +64,7 @@ func run(args []string) error {
 		{"lookup", b.lookup},
 		{"recording", b.recording},
 		{"provider", b.provider},
+		{"large", b.large},
 	} {
 		if len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(m.name, a) }) {
 			continue
@@ -190,6 +191,46 @@ func (b *bench) live() error {
 	return nil
 }
 
+// large measures 100,000 items with three checks of text and a scripted model: reading, running, joining four parts.
+func (b *bench) large() error {
+	const items, shards = 100_000, 4
+	dir := filepath.Join(b.dir, "large")
+	var lines strings.Builder
+	for i := range items {
+		fmt.Fprintf(&lines, "{\"id\":\"item-%06d\",\"input\":\"Question number %d\",\"expected\":\"ok\",\"script\":[{\"text\":\"ok, number %d\"}]}\n", i, i, i)
+	}
+	err := errors.Join(
+		write(filepath.Join(dir, "items.jsonl"), lines.String()),
+		write(filepath.Join(dir, "large.yaml"), "version: 1\nname: large\nagent: {task: {description: Answer.}}\nproviders: [{id: script, provider: script}]\ndefaults: {checks: [{contains: ok}, {starts_with: ok}, {regex: 'number [0-9]+'}]}\nitems: items.jsonl\n"))
+	if err != nil {
+		return err
+	}
+	took, _, err := b.command(dir, "validate", "large.yaml")
+	if err != nil {
+		return err
+	}
+	b.add("`validate` of 100,000 JSONL items", fmt.Sprintf("%.2f s", took.Seconds()), "< 1 s", took < time.Second)
+	took, memory, err := b.command(dir, "run", "large.yaml", "--mode", "live", "--traces", "failed", "-q")
+	if err != nil {
+		return err
+	}
+	b.add("100,000 items with three text checks, start to exit", fmt.Sprintf("%.2f s", took.Seconds()), "< 2 s", took < 2*time.Second)
+	b.add("peak memory of the same run", fmt.Sprintf("%d MB", memory>>20), "< 100 MB", memory < 100<<20)
+	merge := []string{"merge"}
+	for i := range shards {
+		out := fmt.Sprintf("part%d", i+1)
+		if _, _, err := b.command(dir, "run", "large.yaml", "--mode", "live", "--traces", "failed", "-q", "--out", out, "--shard", fmt.Sprintf("%d/%d", i+1, shards)); err != nil {
+			return err
+		}
+		merge = append(merge, filepath.Join(out, "latest"))
+	}
+	if took, _, err = b.command(dir, merge...); err != nil {
+		return err
+	}
+	b.add("`merge` of four shards of 25,000", fmt.Sprintf("%.2f s", took.Seconds()), "< 1 s", took < time.Second)
+	return nil
+}
+
 // replay measures 1,000 items of three model steps and two tool calls against what go-vcr needs to load their files.
 func (b *bench) replay() error {
 	const items = 1_000
@@ -274,6 +315,11 @@ func (b *bench) replay() error {
 	ratio := float64(replays[2]) / float64(loads[2])
 	b.add(fmt.Sprintf("replay of 1,000 items (%d KB a cassette), whole command, median of 5", size/items/1024), ms(replays[2]), "", true)
 	b.add("the same over go-vcr's `cassette.Load` of the files on all processors ("+ms(loads[2])+")", fmt.Sprintf("%.2f times", ratio), "<= 3 times, aim 1", ratio <= 3)
+	took, _, err := b.command(dir, "cassette", "verify", "replay.yaml")
+	if err != nil {
+		return err
+	}
+	b.add("`cassette verify` of the same 1,000 cassettes", ms(took), "< 500 ms", took < 500*time.Millisecond)
 	return nil
 }
 
