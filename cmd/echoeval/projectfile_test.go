@@ -57,6 +57,7 @@ var _ = Describe("the project file", func() {
 		p.expect(1, "run", quickstart, "--provider", "openai:gpt-4o-mini")
 		Expect(json.Unmarshal([]byte(p.read(p.last()+"/summary.json")), &after)).To(Succeed())
 		Expect(after.Providers[0].Metrics["cost_usd"].Value).To(BeNumerically(">", 500*before.Providers[0].Metrics["cost_usd"].Value))
+		Expect(p.succeed("validate", "prices.yaml").stdout).To(ContainSubstring("prices.yaml: prices"))
 		p.write("prices.yaml", "version: 1\nprizes: {}\n")
 		o := p.expect(2, "run", quickstart)
 		Expect(o.stderr).To(ContainSubstring("prices.yaml:2:1"))
@@ -147,6 +148,21 @@ var _ = Describe("what runs", func() {
 		Expect(o.stderr).To(ContainSubstring("a limit in tokens is not in this version"))
 	})
 
+	It("is refused where it would ignore what the dataset asks for", func() {
+		p := emptyProject()
+		p.write("a.yaml", "version: 1\nname: a\nproviders: [{id: s, provider: script}]\nagent: {task: {description: Answer.}}\ndefaults: {input: Hi, script: [{text: Hi}], checks: [{contains: Hi}]}\nitems:\n"+
+			"  - {id: one, approvals: [{tool: rm, answer: deny}]}\n  - {id: two, answers: {clarify: yes}}\n")
+		o := p.expect(2, "validate", "a.yaml")
+		Expect(o.stderr).To(And(ContainSubstring("a.yaml:7:5: items[0].approvals: approvals are not in this version"), ContainSubstring("a.yaml:8:5: items[1].answers: answers are not in this version")))
+	})
+
+	It("is what any of several datasets has", func() {
+		p := exampleProject()
+		o := p.succeed("run", quickstart, "datasets/regression.yaml", "--item", "total-copies")
+		Expect(o.stderr).To(ContainSubstring("regression.yaml: nothing selected"))
+		p.expect(2, "run", quickstart, "datasets/regression.yaml", "--item", "nobody")
+	})
+
 	It("is warned of where nothing can fail", func() {
 		p := emptyProject()
 		p.write("a.yaml", "version: 1\nname: a\nproviders: [{id: s, provider: script}]\nagent: {task: {description: Answer.}}\nitems:\n"+
@@ -154,8 +170,9 @@ var _ = Describe("what runs", func() {
 			"  - {id: reports, input: Hi, script: [{text: Hi}], checks: [{contains: no, weight: 0}]}\n"+
 			"  - {id: asks, input: Hi, script: [{text: Hi}], checks: [{contains: Hi}]}\n")
 		o := p.succeed("run", "a.yaml", "--mode", "live")
-		Expect(o.stdout).To(ContainSubstring("no check of the item can fail"))
-		Expect(o.stdout).To(ContainSubstring("2 times"))
+		Expect(o.stdout).To(ContainSubstring("no check of nothing, reports can fail"))
+		o = p.succeed("validate", "a.yaml")
+		Expect(o.stderr).To(And(ContainSubstring("a.yaml:6:5"), ContainSubstring("no check of nothing, reports can fail")))
 	})
 
 	It("does not write two reports to one path, nor a report over something else", func() {

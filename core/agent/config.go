@@ -47,7 +47,7 @@ type CommandTool struct {
 	Parameters strict.Node
 	// Effect is "pure", "read", "write" or "irreversible"; "write" where none is given, since nothing is known of the program.
 	Effect tool.Effect
-	// Scope is "item" (a process of its own for each item, unless given) or "run".
+	// Scope is "item": what the tool changes belongs to the item.
 	Scope string
 	// Command is the program and its arguments; nil where the tool has none and must be mocked. It starts in the folder of the file that names it, Pos.File.
 	Command []string
@@ -77,7 +77,7 @@ type commandToolKeys struct {
 	Description string      `yaml:"description,required"`
 	Parameters  strict.Node `yaml:"parameters" schema:"values" doc:"the JSON Schema of the arguments"`
 	Effect      *string     `yaml:"effect" values:"pure,read,write,irreversible" doc:"what it does to the world, write unless given"`
-	Scope       *string     `yaml:"scope" values:"item,run" doc:"how long its process lives, item unless given"`
+	Scope       *string     `yaml:"scope" values:"item,run" doc:"item; run is not in this version"`
 	Command     []string    `yaml:"command"`
 }
 
@@ -105,6 +105,9 @@ func (k *commandToolKeys) check(n strict.Node, p *strict.Problems) {
 		p.Key("parameters").WrongType(v, "a mapping with the JSON Schema of the arguments")
 	} else if t := v.Get("type"); !t.IsZero() && t.Text() != "object" {
 		p.Key("parameters").Key("type").Add(t.Pos(), "write type: object", "the arguments of a tool are an object")
+	}
+	if v := n.Get("scope"); v.Text() == "run" {
+		p.Key("scope").Add(v.Pos(), "leave it out: each call starts the program", "a process that lives as long as the run is not in this version")
 	}
 	if v := n.Get("command"); v.Kind() == strict.Sequence && (v.Len() == 0 || len(k.Command) > 0 && k.Command[0] == "") {
 		p.Key("command").Add(v.Pos(), "write the program first: [./weather]", "the command is empty")

@@ -23,12 +23,12 @@ var _ = Describe("tools that an agent file describes", func() {
 	}
 
 	It("stand beside those that are named", func() {
-		c, wrong := decode("[read_file, {name: weather, description: Of today, parameters: {type: object, properties: {city: {type: string}}}, effect: read, scope: run, command: [./weather, -v]}, {name: contacts, description: c}]")
+		c, wrong := decode("[read_file, {name: weather, description: Of today, parameters: {type: object, properties: {city: {type: string}}}, effect: read, scope: item, command: [./weather, -v]}, {name: contacts, description: c}]")
 		Expect(wrong).To(BeEmpty())
 		Expect(c.Tools).To(Equal([]string{"read_file", "weather", "contacts"}))
 		Expect(c.CommandTools).To(HaveLen(2))
 		w := c.CommandTools[0]
-		Expect([]string{w.Name, w.Description, w.Scope, w.Pos.File}).To(Equal([]string{"weather", "Of today", "run", "agents/a.yaml"}))
+		Expect([]string{w.Name, w.Description, w.Scope, w.Pos.File}).To(Equal([]string{"weather", "Of today", "item", "agents/a.yaml"}))
 		Expect(w.Effect).To(Equal(tool.Read))
 		Expect(w.Command).To(Equal([]string{"./weather", "-v"}))
 		Expect(w.Parameters.JSON()).To(Equal(`{"type":"object","properties":{"city":{"type":"string"}}}`))
@@ -49,6 +49,7 @@ var _ = Describe("tools that an agent file describes", func() {
 		Entry(nil, "[a, {name: a, description: x}]", `agents/a.yaml:2:12: tools[1]: tool "a" stands here a second time, first at agents/a.yaml:2:9 | remove one of the two`),
 		Entry(nil, "[{name: a, description: x, effect: reads}]", `agents/a.yaml:2:43: tools[0].effect: unknown value "reads" | did you mean "read"?`),
 		Entry(nil, "[{name: a, description: x, parameters: {type: string}}]", "agents/a.yaml:2:54: tools[0].parameters.type: the arguments of a tool are an object | write type: object"),
+		Entry(nil, "[{name: a, description: x, scope: run}]", "agents/a.yaml:2:42: tools[0].scope: a process that lives as long as the run is not in this version | leave it out: each call starts the program"),
 		Entry(nil, "[{name: a, description: x, command: []}]", "agents/a.yaml:2:44: tools[0].command: the command is empty | write the program first: [./weather]"),
 		Entry(nil, "[{name: a, description: x, comand: [x]}]", `agents/a.yaml:2:35: tools[0]: unknown key "comand" | did you mean "command"?`),
 	)

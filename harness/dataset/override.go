@@ -3,6 +3,7 @@ package dataset
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -85,9 +86,63 @@ func expression(n strict.Node, p *strict.Problems) *filter.Program {
 	return program
 }
 
+// CodeNoCheck is the code of the warning about items that pass whatever the agent does, short of breaking an invariant.
+const CodeNoCheck = "no-check"
+
+// canFail says whether a check of the item can make it fail. One of weight 0 only reports, and nothing misses a threshold of 0.
+func (it *Item) canFail() bool {
+	checks := it.Checks
+	for _, turn := range it.Turns {
+		checks = append(checks[:len(checks):len(checks)], turn.Checks...)
+	}
+	return slices.ContainsFunc(checks, func(c Check) bool {
+		counts := c.Weight == nil || *c.Weight > 0
+		switch {
+		case c.Threshold != nil && *c.Threshold == 0 && it.Threshold == nil:
+			return false
+		case c.Required:
+			return true
+		case it.Threshold != nil:
+			return counts && *it.Threshold > 0
+		}
+		return counts
+	})
+}
+
+// vacuous gathers items that cannot fail, for one warning.
+type vacuous struct {
+	count int
+	ids   []string // the first
+	at    failure.Position
+}
+
+func (v *vacuous) see(it *Item) {
+	if it.Skip != "" || it.canFail() {
+		return
+	}
+	const most = 5
+	if v.count++; v.count == 1 {
+		v.at = it.Pos
+	}
+	if len(v.ids) < most {
+		v.ids = append(v.ids, it.ID)
+	}
+}
+
+func (v *vacuous) warning() Warning {
+	text := "no check of " + strings.Join(v.ids, ", ")
+	if more := v.count - len(v.ids); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return Warning{Code: CodeNoCheck, Text: text + " can fail: only an invariant could", At: v.at, Hint: "checks: [{contains: ...}]"}
+}
+
 // warn sets the warnings once all items are seen.
-func (d *Dataset) warn() {
+func (d *Dataset) warn(v *vacuous) {
 	d.Warnings = nil
+	if v.count > 0 {
+		d.Warnings = append(d.Warnings, v.warning())
+	}
 	for i := range d.overrides {
 		o := &d.overrides[i]
 		if o.met {

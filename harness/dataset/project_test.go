@@ -232,16 +232,26 @@ overrides:
 		Expect([]int{list[0].Repeat, list[1].Repeat}).To(Equal([]int{3, 3}))
 		Expect(list[1].Timeout).To(Equal(9 * time.Second))
 		Expect(list[1].Checks).To(BeEmpty())
-		Expect(d.Warnings).To(HaveLen(1))
-		Expect(d.Warnings[0]).To(Equal(dataset.Warning{Code: "override-unmet", Text: `no item meets "'over' in tags": the override changes nothing`, At: failure.Position{File: "datasets/d.yaml", Line: 10, Column: 11}, Hint: "mend the expression or remove the override"}))
+		Expect(d.Warnings).To(HaveLen(2))
+		Expect(d.Warnings[0].Text).To(Equal("no check of b can fail: only an invariant could"))
+		Expect(d.Warnings[1]).To(Equal(dataset.Warning{Code: "override-unmet", Text: `no item meets "'over' in tags": the override changes nothing`, At: failure.Position{File: "datasets/d.yaml", Line: 10, Column: 11}, Hint: "mend the expression or remove the override"}))
 	})
 
 	It("that meet nothing since they cannot be evaluated say why", func() {
 		d := opened(map[string]string{"datasets/d.yaml": head + two + "overrides: [{match: \"metadata.levle == 3\", skip: x}]\n"})
-		Expect(d.Warnings).To(HaveLen(1))
-		Expect(d.Warnings[0].Hint).To(ContainSubstring(`item "a": no such key: levle`))
+		Expect(d.Warnings).To(HaveLen(2))
+		Expect(d.Warnings[1].Hint).To(ContainSubstring(`item "a": no such key: levle`))
 		Expect(d.Validate(nil)).To(Succeed())
+		Expect(d.Warnings).To(HaveLen(2))
+	})
+
+	It("are not needed for the warning about items that ask for nothing", func() {
+		items := "items:\n- {id: none, input: x}\n- {id: reports, input: x, checks: [{contains: x, weight: 0}]}\n- {id: zero, input: x, checks: [{equals: x, threshold: 0}]}\n" +
+			"- {id: mean, input: x, threshold: 0, checks: [{contains: x}]}\n- {id: required, input: x, threshold: 0, checks: [{contains: x, required: true}]}\n" +
+			"- {id: skipped, input: x, skip: later}\n- {id: turns, turns: [{input: x, checks: [{contains: x}]}]}\n- {id: more, input: x}\n- {id: again, input: x}\n"
+		d := opened(map[string]string{"datasets/d.yaml": head + items})
 		Expect(d.Warnings).To(HaveLen(1))
+		Expect(d.Warnings[0].Text).To(Equal("no check of none, reports, zero, mean, more and 1 more can fail: only an invariant could"))
 	})
 
 	DescribeTable("that are wrong", func(text, want string) {

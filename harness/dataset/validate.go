@@ -79,6 +79,7 @@ func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
 		d.overrides[i].met, d.overrides[i].why = false, ""
 	}
 	var line []byte
+	var idle vacuous
 	for e := range d.entries() {
 		index++
 		found := p.Len()
@@ -93,6 +94,7 @@ func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
 		if p.Len() != found {
 			continue
 		}
+		idle.see(item)
 		if look != nil {
 			look(item, e.path(p, index-1))
 		}
@@ -103,7 +105,7 @@ func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
 		p.AddError(noItems(d.items.at))
 	}
 	d.duplicates(ids, p)
-	d.warn()
+	d.warn(&idle)
 	d.Count, d.Hash = index, digits(sum)
 }
 

@@ -26,6 +26,9 @@ import (
 	"github.com/echoeval/echoeval/harness/score"
 )
 
+// ErrNothingSelected is wrapped by the error of [New] where the selection leaves no item, or names one that there is not. It has no text of its own.
+var ErrNothingSelected = errors.New("")
+
 // Experiment is a run that has been planned: everything in the dataset was read once and is right. It holds no items.
 type Experiment struct {
 	opts  Options
@@ -99,14 +102,14 @@ func New(opts Options) (*Experiment, error) {
 	}
 	if len(unseen) > 0 {
 		missing := slices.Min(slices.Collect(maps.Keys(unseen)))
-		err := failure.New(failure.Input, "--item %s: %s has no such item", missing, opts.Dataset.File)
+		err := failure.New(failure.Input, "--item %s: %s has no such item%w", missing, opts.Dataset.File, ErrNothingSelected)
 		if near, ok := strict.Nearest(missing, ids); ok {
 			return nil, failure.WithHint(err, "did you mean --item %s?", near)
 		}
 		return nil, failure.WithHint(err, "echoeval cassette ls %s lists the items", opts.Dataset.File)
 	}
 	if e.items == 0 {
-		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for", opts.Dataset.File), "of %d items none is left; drop one of --item, --tag, --filter, --only, --sample, --shard", total)
+		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for%w", opts.Dataset.File, ErrNothingSelected), "of %d items none is left; drop one of --item, --tag, --filter, --only, --sample, --shard", total)
 	}
 	e.fillHead(lines)
 	e.head.Inputs, err = e.inputs(used)
@@ -259,6 +262,14 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 	invariant.Select(invariantSpecs(item), item.Drop, p)
 	e.checkNeeds(item, p)
 	e.checkWorld(item, p)
+	for _, later := range []struct {
+		key string
+		set bool
+	}{{"approvals", len(item.Approvals) > 0}, {"answers", len(item.Answers) > 0}} {
+		if later.set {
+			p.Key(later.key).Add(item.Pos, "mock the tool: tool_mocks", "%s are not in this version: no tool asks yet, and what is denied here would run", later.key)
+		}
+	}
 	if names := hiddenNames(e.specs, item); len(names) > 0 {
 		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
 	}

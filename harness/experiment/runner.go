@@ -276,16 +276,11 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 	return nil
 }
 
-// note remembers what the fold needs to know of an item: the invariants that it drops, hidden values that are too short to be told from ordinary text, and that it asks for nothing.
+// note remembers what the fold needs to know of an item: the invariants that it drops, and hidden values that are too short to be told from ordinary text.
 func (r *runner) note(item *dataset.Item) {
 	if names := invariant.Weak(hiddenValues(item)); len(names) > 0 {
 		r.mu.Lock()
 		r.warnings.add([]trace.Warning{{Code: "short-hidden-values", Text: "values of tool_context that are too short or common to be told apart match only as whole values: " + strings.Join(names, ", ")}})
-		r.mu.Unlock()
-	}
-	if item.Skip == "" && !canFail(item) {
-		r.mu.Lock()
-		r.warnings.note(vacuous, 1)
 		r.mu.Unlock()
 	}
 	if len(item.Drop) == 0 {

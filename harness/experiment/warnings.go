@@ -73,26 +73,3 @@ func warningsOf(events []trace.Event) []trace.Warning {
 	}
 	return out
 }
-
-// vacuous is the warning about an item that passes whatever the agent does, short of breaking an invariant.
-var vacuous = trace.Warning{Code: "no-check", Text: "no check of the item can fail: it passes as long as no invariant breaks"}
-
-// canFail says whether a check of the item can make it fail. One of weight 0 only reports, and nothing misses a threshold of 0.
-func canFail(item *dataset.Item) bool {
-	checks := slices.Clone(item.Checks)
-	for _, turn := range item.Turns {
-		checks = append(checks, turn.Checks...)
-	}
-	return slices.ContainsFunc(checks, func(c dataset.Check) bool {
-		counts := c.Weight == nil || *c.Weight > 0
-		switch {
-		case c.Threshold != nil && *c.Threshold == 0 && item.Threshold == nil:
-			return false
-		case c.Required:
-			return true
-		case item.Threshold != nil:
-			return counts && *item.Threshold > 0
-		}
-		return counts
-	})
-}

@@ -16,6 +16,8 @@ type Input struct {
 	IgnoreChecks bool
 	// IgnoreRegression keeps new violations from making code 1; it is --fail-on without regression.
 	IgnoreRegression bool
+	// Shard is which part of a run it is, as I/N; only error_rate is judged then. "" is the whole.
+	Shard string
 	// Interrupted says that the run was stopped from outside.
 	Interrupted bool
 	// Resume is the command that goes on with the run, "" for the usual one.
@@ -65,7 +67,7 @@ func Decide(s *results.Summary, t results.Tally, in Input) results.Verdict {
 		}
 	}
 	if len(v.Reasons) == 0 {
-		v.Text = passed(s)
+		v.Text = passed(s, in.Shard)
 		return v
 	}
 	first := v.Reasons[0]
@@ -235,7 +237,7 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 			continue
 		}
 		unavailable := g.Metric == errorRate
-		if in.IgnoreChecks && !unavailable || unavailable && g.Status == results.GateNoData {
+		if in.IgnoreChecks && !unavailable || unavailable && g.Status == results.GateNoData && g.Default {
 			continue
 		}
 		r := reason(failure.Gate, results.KindGate, measured(s, g))
@@ -247,6 +249,9 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 		case violations:
 			r.Items = &column.Violated
 		case errorRate:
+			if g.Status == results.GateNoData {
+				break // nobody was away: nothing was asked
+			}
 			r.Code, r.Kind, r.Items = failure.Unavailable, results.KindUnavailable, &column.Unavailable
 			r.Text = fmt.Sprintf("%s could not be judged%s: error_rate %s", count(column.Unavailable, "item"), why(t), r.Text)
 		}
@@ -337,10 +342,13 @@ func sentence(s *results.Summary, r results.Reason) string {
 	return r.Text
 }
 
-func passed(s *results.Summary) string {
+func passed(s *results.Summary, shard string) string {
 	text := fmt.Sprintf("passed: %d of %s passed", s.Counts.Pass, count(s.Counts.Total(), "result"))
 	if s.Regression != nil && s.Regression.Items.Worse.Count > 0 {
 		text += fmt.Sprintf(", %s worse than in the baseline", count(s.Regression.Items.Worse.Count, "item"))
+	}
+	if shard != "" {
+		return text + ", part " + shard + " is judged by error_rate alone: the merged run has the verdict"
 	}
 	for _, g := range s.Gates {
 		if g.Status == results.GateFailed || g.Status == results.GateNoData {

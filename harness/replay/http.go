@@ -210,6 +210,7 @@ func (x *exchange) record(req *http.Request, live http.RoundTripper, body []byte
 	if place != nil {
 		x.trace.Source = "recorded"
 		s.mu.Lock()
+		s.answered = true
 		if server := resp.Header.Get("Server"); strings.HasPrefix(server, cassette.EmulatorServer) {
 			s.upstream = server
 		}

@@ -13,6 +13,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -90,6 +91,7 @@ type Session struct {
 	restart  bool    // in Extend: a miss that nothing can be recorded behind
 	slots    []*slot // while live and recording, in the order in which the calls began
 	applied  map[string]bool
+	answered bool   // something was recorded that is not kept from the tape
 	upstream string // what answered in the vendor's place
 	requests int    // HTTP requests so far
 	miss     error
@@ -349,11 +351,14 @@ func (s *Session) save() (Outcome, error) {
 	if s.kept > 0 {
 		outcome.State = Extended
 		s.note(s.tape.file.Header.Rules)
-		file.Header.Upstream = s.tape.file.Header.Upstream
 	}
 	file.Header.Rules = slices.Sorted(maps.Keys(s.applied))
-	if s.upstream != "" {
-		file.Header.Upstream = s.upstream
+	file.Header.Upstream = s.upstream
+	switch {
+	case s.kept > 0 && !s.answered:
+		file.Header.Upstream = s.tape.file.Header.Upstream
+	case s.kept > 0:
+		file.Header.Upstream = answeredBy(s.tape.file.Header.Upstream, s.upstream)
 	}
 	for _, i := range s.superseded(s.ordered()) {
 		file.Interactions = append(file.Interactions, *i)
@@ -374,6 +379,17 @@ func (s *Session) save() (Outcome, error) {
 	}
 	return outcome, nil
 }
+
+// answeredBy names what answered the beginning and the ending of a recording, where it was not the vendor.
+func answeredBy(beginning, ending string) string {
+	if beginning == ending {
+		return beginning
+	}
+	return cmp.Or(beginning, vendorItself) + ", then " + cmp.Or(ending, vendorItself)
+}
+
+// vendorItself stands for an answer of the vendor beside one that is not.
+const vendorItself = "the vendor"
 
 func (s *Session) quarantine(file *cassette.File, detector *secret.Detector, found []cassette.Finding) (Outcome, error) {
 	more := ""

@@ -72,7 +72,7 @@ func ReadManifest(dir string) (Manifest, error) {
 func readJSON(path string, into any, version func() int) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return failure.WithCode(fmt.Errorf("reading a run: %w", err), failure.Input)
+		return failure.New(failure.Input, "reading the run %s: %s: %s", filepath.Base(filepath.Dir(path)), filepath.Base(path), failure.Reason(err))
 	}
 	decodeErr := json.Unmarshal(data, into, jsontext.AllowInvalidUTF8(true))
 	// A later version may well not decode; what it is goes before how it fails.
@@ -86,7 +86,7 @@ func readJSON(path string, into any, version func() int) error {
 		decodeErr = fmt.Errorf(`"v" is missing or not positive`)
 	}
 	if decodeErr != nil {
-		return failure.At(failure.Position{File: path}, failure.Internal, "the file is damaged: %w", decodeErr)
+		return failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %w", decodeErr)
 	}
 	return nil
 }

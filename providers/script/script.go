@@ -79,7 +79,7 @@ func (m *Model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 		n := len(m.requests)
 		m.mu.Unlock()
 		if n > len(m.steps) {
-			err := failure.New(failure.Input, "the script has %d steps, and request %d was made", len(m.steps), n)
+			err := failure.New(failure.Input, "the script has no answer to request %d: its steps end at %d", n, len(m.steps))
 			yield(nil, failure.WithHint(err, "add a step to the script, or lower max_iterations"))
 			return
 		}

@@ -49,7 +49,7 @@ var _ = Describe("a scripted model", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(last.Finish.Stop).To(Equal(llm.StopLength))
 		_, err = generate(m)
-		Expect(err).To(MatchError("the script has 4 steps, and request 5 was made"))
+		Expect(err).To(MatchError("the script has no answer to request 5: its steps end at 4"))
 		Expect(failure.CodeOf(err)).To(Equal(failure.Input))
 		Expect(m.Requests()).To(HaveLen(5))
 		Expect(m.Requests()[0].System).To(Equal("s"))

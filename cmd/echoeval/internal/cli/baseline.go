@@ -212,7 +212,7 @@ func (r *reference) save(dir string) error {
 
 // judge returns what compares with the baseline, evaluates the gates and decides.
 func (p *planned) judge(o *runOptions, resume string) experiment.Judge {
-	decide := gate.Judge(p.gates, gate.Input{IgnoreChecks: o.ignores("checks"), IgnoreRegression: o.ignores("regression"), Record: p.record, Resume: resume})
+	decide := gate.Judge(p.gates, gate.Input{IgnoreChecks: o.ignores("checks"), IgnoreRegression: o.ignores("regression"), Shard: p.shard, Record: p.record, Resume: resume})
 	return func(s *results.Summary, t results.Tally) {
 		if r := p.reference; r != nil {
 			now := baseline.Now{Mode: s.Mode, Whole: s.Selected.Items == s.Dataset.Items}

@@ -77,8 +77,8 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.filter, "filter", "", "CEL expression over id, tags, metadata and vars: only items that it is true for")
 	f.StringVar(&o.only, "only", "", "STATUS[,STATUS][@RUN]: only items that RUN (default: the dataset's latest) left in one of these")
 	f.StringVar(&o.sample, "sample", "", "N or P%: only so many of the selected items, by lot, the same ones for the same --seed")
-	f.StringVar(&o.shard, "shard", "", "I/N: part I of N of the selected items; join them with `echoeval merge`")
-	f.Float64Var(&o.maxCost, "max-cost", 0, "USD that the run may spend; reserved before each call")
+	f.StringVar(&o.shard, "shard", "", "I/N: part I of N of the selected items; merge joins them")
+	f.Float64Var(&o.maxCost, "max-cost", 0, "USD that the run may spend, reserved before each call: by max_tokens, or 4,096 tokens of reply where a provider sets none")
 	f.StringArrayVar(&o.providers, "provider", nil, "an id of the dataset or VENDOR:MODEL, in place of the dataset's list (repeat)")
 	f.StringArrayVar(&o.set, "set", nil, "KEY=VALUE over the dataset: a path of its keys, or items.KEY for every item; VALUE is YAML (repeat)")
 	f.IntVar(&o.repeat, "repeat", 0, "how often each item runs (default: as the dataset says)")
@@ -97,7 +97,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.resume, "resume", "", "go on with this run; dataset and flags are taken from it")
 	o.compared = true
 	f.StringVar(&o.baseline, "baseline", "", "FILE.json, NAME, git:REV or none: what the run is compared with (default: baselines/DATASET.json, where it is there)")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks, regression or none: what makes exit code 1 (repeat; default: both)")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks, regression (an invariant broken that the baseline kept) or none: what makes exit code 1 (repeat; default: both)")
 	f.StringArrayVar(&o.formats, "format", nil, "a report, FORMAT or FORMAT=PATH: "+strings.Join(reportNames(), ", ")+" (repeat)")
 	f.BoolVar(&o.asJSON, "json", false, "print the summary as JSON")
 	f.BoolVar(&o.all, "all", false, "show all items, not only those that did not pass")
@@ -110,7 +110,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 func positive(f *pflag.FlagSet) error {
 	for _, name := range []string{"repeat", "concurrency", "timeout", "max-cost"} {
 		if flag := f.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0.smh") == "" {
-			return usage("leave it out for what the dataset says", "--%s %s: want more than 0", name, flag.Value)
+			return usage("leave it out for the usual", "--%s %s: want more than 0", name, flag.Value)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -122,10 +123,14 @@ func unknownVendor(name string) error {
 
 // columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all.
 //
-// Columns of one vendor, key and address share the transport, and so the number of requests that may be under way, limit or what the first of them says in limits.
+// Columns of one vendor, key and address share the transport, and so the number of requests that may be under way, limit or the lowest that one of them sets.
 func columns(s *State, project *dataset.Project, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool, limit int) ([]experiment.Column, error) {
 	var out []experiment.Column
 	shared := map[string]http.RoundTripper{}
+	limits := map[string]transport.Limits{}
+	for _, p := range providers {
+		limits[door(p)] = stricter(limits[door(p)], transport.Limits{Concurrency: min(limit, cmp.Or(p.Limits.Concurrency, limit)), PerMinute: p.Limits.RPM, Clock: s.Clock})
+	}
 	for _, p := range providers {
 		v, ok := vendors[p.Vendor]
 		if !ok {
@@ -141,7 +146,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 			Cost:     costOf(pricesOf(project), p, v.scripted),
 		}
 		if mode != replay.Replay && !v.scripted {
-			key := strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL}, " ")
+			key := door(p)
 			if p.Limits.TPM > 0 {
 				return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a limit in tokens is not in this version", p.ID), "limits: {rpm: N, concurrency: N}")
 			}
@@ -150,17 +155,29 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 				if err != nil {
 					return nil, err
 				}
-				limits := transport.Limits{Concurrency: limit, PerMinute: p.Limits.RPM, Clock: s.Clock}
-				if p.Limits.Concurrency > 0 {
-					limits.Concurrency = min(limit, p.Limits.Concurrency)
-				}
-				shared[key] = transport.Limiter(limits, live)
+				shared[key] = transport.Limiter(limits[key], live)
 			}
 			c.Live = shared[key]
 		}
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// door names what the vendor's own limits count by: who asks, and where.
+func door(p dataset.Provider) string {
+	return strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL}, " ")
+}
+
+// stricter is the lower of each limit; 0 is none.
+func stricter(a, b transport.Limits) transport.Limits {
+	lower := func(x, y int) int {
+		if x == 0 || y == 0 {
+			return max(x, y)
+		}
+		return min(x, y)
+	}
+	return transport.Limits{Concurrency: lower(a.Concurrency, b.Concurrency), PerMinute: lower(a.PerMinute, b.PerMinute), Clock: b.Clock}
 }
 
 // dial composes what lies below the limiter: authentication, the address that is dialled, the network.

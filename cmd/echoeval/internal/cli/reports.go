@@ -67,8 +67,11 @@ func reportTo(s *State, run *results.Run, r reports.Reporter, path string) error
 	if err != nil {
 		return failure.New(failure.Internal, "%s cannot be written: %s", s.show(path), failure.Reason(err))
 	}
-	err = r.Write(f, run, reports.Options{Width: 120})
-	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	out := &sink{w: f}
+	if err := r.Write(out, run, reports.Options{Width: 120}); err != nil && out.err == nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name())) // the run cannot be read
+	}
+	err = errors.Join(out.err, f.Chmod(0o644), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}

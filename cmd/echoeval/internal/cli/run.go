@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -15,8 +16,10 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/escape"
 	"github.com/echoeval/echoeval/reports/terminal"
 )
 
@@ -69,11 +72,17 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 		return err
 	}
 	var plans []*planned
-	var errs []error
+	var errs, unselected []error
+	var empty []string
 	names := map[string]string{}
 	for _, file := range files {
 		p, err := plan(s, o, file)
-		if err != nil {
+		switch {
+		case errors.Is(err, experiment.ErrNothingSelected):
+			empty = append(empty, file)
+			unselected = append(unselected, err)
+			continue
+		case err != nil:
 			errs = append(errs, err)
 			continue
 		}
@@ -83,8 +92,14 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 		names[p.dataset.Name] = file
 		plans = append(plans, p)
 	}
+	if len(plans) == 0 {
+		errs = append(errs, unselected...) // a selection is for all datasets: one that has what it asks for is enough
+	}
 	if err := errors.Join(errs...); err != nil {
 		return err
+	}
+	for _, file := range empty {
+		fmt.Fprintf(s.Stderr, "%s: nothing selected\n", escape.Line(file))
 	}
 	if o.dryRun {
 		for _, p := range plans {

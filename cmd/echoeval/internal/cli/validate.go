@@ -11,6 +11,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/agent"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/emulator"
@@ -203,13 +204,21 @@ func validateFile(s *State, file string) (validated, error) {
 		c := agent.Decode(n, &p)
 		v.text = "agent " + c.Name
 		return v, p.Err()
+	case has("prices") && has("date", "source"):
+		v.Kind, v.text = "prices", "prices"
+		data, err := os.ReadFile(s.path(file))
+		if err != nil {
+			return v, failure.WithCode(err, failure.Internal)
+		}
+		_, err = llm.LoadPrices(file, data)
+		return v, err
 	case has("checks", "invariants", "policies", "providers"):
 		v.Kind, v.text = "library", "library"
 		return v, dataset.OpenLibrary(s.path(file), datasetOptions(s))
 	case err != nil:
 		return v, err
 	}
-	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library and no emulator script"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations")
+	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no emulator script and no prices"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations")
 }
 
 func validateProject(s *State, file string, v validated) (validated, error) {
