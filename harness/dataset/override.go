@@ -90,20 +90,20 @@ func expression(n strict.Node, p *strict.Problems) *filter.Program {
 const CodeNoCheck = "no-check"
 
 // canFail says whether a check of the item can make it fail. One of weight 0 only reports, and nothing misses a threshold of 0.
-func (it *Item) canFail() bool {
-	checks := it.Checks
-	for _, turn := range it.Turns {
+func (i *Item) canFail() bool {
+	checks := i.Checks
+	for _, turn := range i.Turns {
 		checks = append(checks[:len(checks):len(checks)], turn.Checks...)
 	}
 	return slices.ContainsFunc(checks, func(c Check) bool {
 		counts := c.Weight == nil || *c.Weight > 0
 		switch {
-		case c.Threshold != nil && *c.Threshold == 0 && it.Threshold == nil:
+		case c.Threshold != nil && *c.Threshold == 0 && i.Threshold == nil:
 			return false
 		case c.Required:
 			return true
-		case it.Threshold != nil:
-			return counts && *it.Threshold > 0
+		case i.Threshold != nil:
+			return counts && *i.Threshold > 0
 		}
 		return counts
 	})
