@@ -41,7 +41,9 @@ func post(b *testing.B, body string) *http.Request {
 func BenchmarkLookup(b *testing.B) {
 	for _, n := range []int{10, 100, 1000, 10000} {
 		dir := b.TempDir()
-		file := &cassette.File{Header: cassette.Header{Item: "i", RecordedAt: start}}
+		conf := config(dir, replay.Replay)
+		file := &cassette.File{Header: conf.Expect}
+		file.Header.RecordedAt = start
 		bodies := make([]string, n)
 		theirs := vcr.New("x")
 		theirs.ReplayableInteractions = true
@@ -62,7 +64,6 @@ func BenchmarkLookup(b *testing.B) {
 			file.Interactions = append(file.Interactions, cassette.Interaction{Request: r, Response: cassette.Response{Body: "{}", Status: "200 OK", Code: 200}})
 			theirs.AddInteraction(&vcr.Interaction{Request: vcr.Request{Method: r.Method, URL: r.URL, Body: bodies[i]}, Response: vcr.Response{Body: "{}"}})
 		}
-		conf := config(dir, replay.Replay)
 		if err := cassette.Save(conf.Path, "c.yaml", file); err != nil {
 			b.Fatal(err)
 		}

@@ -32,12 +32,13 @@ func manyCassettes(b *testing.B, n int) *State {
 	if err != nil {
 		b.Fatal(err)
 	}
+	recording = bytes.Replace(recording, []byte("dataset: quickstart"), []byte("dataset: many"), 1)
 	write("echoeval.yaml", []byte("version: 1\n"))
 	var text strings.Builder
 	text.WriteString("version: 1\nname: many\nagent: agents/clerk.yaml\nproviders: [openai:gpt-4o-mini]\ndefaults: {workspace: workspaces/bookshop, tool_context: {shop_id: shop-7f3a91}}\nitems:\n")
 	for i := range n {
 		fmt.Fprintf(&text, "  - {id: i%d, input: How many books are on the shelves in all? Answer with the number alone., checks: [{contains: \"27\"}]}\n", i)
-		write(fmt.Sprintf("fixtures/cassettes/many/openai_gpt-4o-mini/i%d.yaml", i), recording)
+		write(fmt.Sprintf("fixtures/cassettes/many/openai_gpt-4o-mini/i%d.yaml", i), bytes.Replace(recording, []byte("item: total-copies"), fmt.Appendf(nil, "item: i%d", i), 1))
 	}
 	write("datasets/many.yaml", []byte(text.String()))
 	return &State{Dir: dir, Clock: clock.Wall{}, Environ: []string{"TMPDIR=" + b.TempDir()}}
