@@ -30,7 +30,9 @@ func FileName(id string) string {
 const maxFile = 80
 
 // FolderName returns the name of a provider's folder: its id with ":" and "/" as "_".
-func FolderName(id string) string { return strings.NewReplacer(":", "_", "/", "_").Replace(id) }
+func FolderName(id string) string { return separators.Replace(id) }
+
+var separators = strings.NewReplacer(":", "_", "/", "_")
 
 func alnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z'

@@ -46,10 +46,18 @@ func refusal(vendor string, resp *http.Response, now time.Time) *llm.Error {
 func requestID(h http.Header) string {
 	for _, name := range [...]string{"X-Request-Id", "Apim-Request-Id", "Request-Id", "X-Litellm-Call-Id"} {
 		if id := h.Get(name); id != "" {
+			if hexadecimal(strings.TrimPrefix(id, "req_")) {
+				return id // the vendor's form, which every reply has and no key
+			}
 			return excerpt(id)
 		}
 	}
 	return ""
+}
+
+// hexadecimal reports whether a short text is made of hexadecimal digits and hyphens, as the ids of requests are.
+func hexadecimal(s string) bool {
+	return len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }
 
 // repetitions is how many times the request was repeated before it got this reply.
