@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/echoeval/echoeval/core/conversation"
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/filter"
@@ -59,7 +60,7 @@ type Item struct {
 	// Limits are those of the invariant budget; nil where none is given.
 	Limits *Limits
 	// PassIf bounds the share of repeats that pass, and makes one verdict of them; nil where each repeat has its own.
-	PassIf *Bound
+	PassIf *eval.Bound
 	// Quarantine is nil where the item counts as any other.
 	Quarantine *Quarantine
 	// ItemHash covers what is asked and given: input with the bytes of its media, vars, tool_context and script. ChecksHash covers how it is judged: checks, invariants, drop, threshold and expected. Both are 16 hexadecimal digits and do not depend on the order of keys or on where things stand.

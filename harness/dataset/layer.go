@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/strict"
 )
 
@@ -33,7 +34,7 @@ type layer struct {
 	group      *string
 	providers  []string
 	threshold  *float64
-	passIf     *Bound
+	passIf     *eval.Bound
 	approvals  []Approval
 	quarantine *Quarantine
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
 )
@@ -144,7 +145,7 @@ func limits(n strict.Node, p *strict.Problems) *Limits {
 }
 
 // share decodes a bound on a share.
-func share(n strict.Node, p *strict.Problems) *Bound {
+func share(n strict.Node, p *strict.Problems) *eval.Bound {
 	const example = `write how the share is bound: ">= 0.8"`
 	if n.Kind() == strict.Int || n.Kind() == strict.Float {
 		p.Add(n.Pos(), `write how the share is bound: ">= `+n.Text()+`"`, "want a bound, got a number")
@@ -155,12 +156,12 @@ func share(n strict.Node, p *strict.Problems) *Bound {
 		return nil
 	}
 	text := strings.TrimSpace(n.Text())
-	for _, op := range shareOperators {
+	for _, op := range eval.BoundOperators {
 		number, ok := strings.CutPrefix(text, op)
 		if !ok {
 			continue
 		}
-		b := &Bound{Op: op}
+		b := &eval.Bound{Op: op}
 		var err error
 		b.Value, err = strconv.ParseFloat(strings.TrimSpace(number), 64)
 		switch {
@@ -174,9 +175,6 @@ func share(n strict.Node, p *strict.Problems) *Bound {
 	p.Add(n.Pos(), example, "%q is no bound on a share", n.Text())
 	return nil
 }
-
-// shareOperators in the order in which they are looked for.
-var shareOperators = []string{">=", "<=", "==", ">", "<"}
 
 func quarantine(n strict.Node, p *strict.Problems) *Quarantine {
 	var keys quarantineKeys

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
@@ -363,7 +364,7 @@ var _ = Describe("what an item says of its conversation and its world", func() {
 
 	It("decodes bounds on repeats and quarantines", func() {
 		i := one("input: x, pass_if: '>= 0.8', quarantine: {owner: ana, until: 2027-01-31, reason: flaky}")
-		Expect(*i.PassIf).To(Equal(dataset.Bound{Op: ">=", Value: 0.8}))
+		Expect(*i.PassIf).To(Equal(eval.Bound{Op: ">=", Value: 0.8}))
 		Expect(i.PassIf.Holds(0.8) && i.PassIf.Holds(4.0/5) && !i.PassIf.Holds(0.79)).To(BeTrue())
 		q := i.Quarantine
 		Expect(q.Over(time.Date(2027, 1, 31, 23, 59, 59, 0, time.UTC))).To(BeFalse())

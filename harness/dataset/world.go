@@ -68,29 +68,6 @@ type Limits struct {
 	Tokens, ToolCalls, Steps *int
 }
 
-// Bound is a comparison with a number.
-type Bound struct {
-	// Op is one of ">=", "<=", "==", ">" and "<".
-	Op    string
-	Value float64
-}
-
-// Holds reports whether a value keeps the bound. Shares that are equal but for rounding are equal.
-func (b Bound) Holds(value float64) bool {
-	const rounding = 1e-9
-	switch b.Op {
-	case ">=":
-		return value >= b.Value-rounding
-	case "<=":
-		return value <= b.Value+rounding
-	case ">":
-		return value > b.Value+rounding
-	case "<":
-		return value < b.Value-rounding
-	}
-	return value >= b.Value-rounding && value <= b.Value+rounding
-}
-
 // Quarantine takes an item out of the rates and of exit code 5 until a day is over. It is run and shown; invariants still gate.
 type Quarantine struct {
 	Owner, Reason string

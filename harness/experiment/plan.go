@@ -37,8 +37,8 @@ type Experiment struct {
 	head   results.Head
 	items  int // selected
 	owners owners
-	drawn  uint64                // the highest lot of the sample
-	bounds map[int]dataset.Bound // by index, of the items that set pass_if
+	drawn  uint64             // the highest lot of the sample
+	bounds map[int]eval.Bound // by index, of the items that set pass_if
 	// quarantined are the items whose verdict does not count, or did not until lately.
 	quarantined []results.Quarantine
 	spaces      workspaces
@@ -405,7 +405,7 @@ func (e *Experiment) chosen() iter.Seq2[*dataset.Item, error] {
 func (e *Experiment) special(item *dataset.Item) {
 	if item.PassIf != nil {
 		if e.bounds == nil {
-			e.bounds = map[int]dataset.Bound{}
+			e.bounds = map[int]eval.Bound{}
 		}
 		e.bounds[item.Index] = *item.PassIf
 	}

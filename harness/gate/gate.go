@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/results"
@@ -44,16 +45,15 @@ type Gate struct {
 	off      bool
 	// standard says that the dataset does not name the gate.
 	standard bool
-	op       string
-	limit    float64
-	bound    string
+	bound    eval.Bound
+	text     string // of the bound
 }
 
 // standard are the gates that hold where a dataset does not name them.
 var standard = []Gate{
-	{Metric: passRate, op: "==", limit: 1, bound: "== 1", standard: true},
-	{Metric: violations, op: "==", limit: 0, bound: "== 0", standard: true},
-	{Metric: errorRate, op: "==", limit: 0, bound: "== 0", standard: true},
+	{Metric: passRate, bound: eval.Bound{Op: "==", Value: 1}, text: "== 1", standard: true},
+	{Metric: violations, bound: eval.Bound{Op: "==", Value: 0}, text: "== 0", standard: true},
+	{Metric: errorRate, bound: eval.Bound{Op: "==", Value: 0}, text: "== 0", standard: true},
 }
 
 // Metrics whose gates mean more than their bound.
@@ -62,9 +62,6 @@ const (
 	violations = "invariant_violations"
 	errorRate  = "error_rate"
 )
-
-// operators in the order in which they are looked for.
-var operators = []string{">=", "<=", "==", ">", "<"}
 
 // Parse checks a dataset's gates and adds the standard ones that it does not name: those of the dataset first, in its order. All problems come at once, each with its place and code Input.
 func Parse(specs []Spec) ([]Gate, error) {
@@ -109,11 +106,12 @@ func parse(spec Spec) (Gate, error) {
 		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate %s: %s", spec.Metric, fmt.Sprintf(format, args...)), "%s", hint)
 	}
 	text := strings.TrimSpace(spec.Bound)
-	i := slices.IndexFunc(operators, func(op string) bool { return strings.HasPrefix(text, op) })
+	i := slices.IndexFunc(eval.BoundOperators, func(op string) bool { return strings.HasPrefix(text, op) })
 	if i < 0 {
 		return wrong(`a comparison and a number, as in "`+example[kind.Unit]+`"`, "the bound %q does not begin with one of >= <= == > <", spec.Bound)
 	}
-	op, number := operators[i], strings.TrimSpace(text[len(operators[i]):])
+	op := eval.BoundOperators[i]
+	number := strings.TrimSpace(text[len(op):])
 	limit, unit, err := amount(number)
 	if err != nil {
 		return wrong(`a comparison and a number, as in "`+example[kind.Unit]+`"`, "%q is no number", number)
@@ -129,7 +127,7 @@ func parse(spec Spec) (Gate, error) {
 	case unit != "":
 		return wrong("write the number alone", "%s is a %s and takes no unit %q", spec.Metric, noun[kind.Unit], unit)
 	}
-	g := Gate{Metric: spec.Metric, provider: spec.Provider, op: op, limit: limit, bound: op + " " + number}
+	g := Gate{Metric: spec.Metric, provider: spec.Provider, bound: eval.Bound{Op: op, Value: limit}, text: op + " " + number}
 	low, high := 0.0, math.Inf(1)
 	if kind.Unit == results.UnitFraction {
 		high = 1
@@ -142,12 +140,12 @@ func parse(spec Spec) (Gate, error) {
 		return wrong(hint, "%s is a %s, and %s is outside its range", spec.Metric, noun[kind.Unit], number)
 	}
 	// Comparisons are monotone, so that the ends of the range tell whether anything can break or keep them; == tells itself.
-	atLow, atHigh := g.holds(low), g.holds(high)
+	atLow, atHigh := g.bound.Holds(low), g.bound.Holds(high)
 	switch {
 	case op != "==" && atLow && atHigh:
-		return wrong("null switches the gate off, visibly", "nothing can break %q", g.bound)
+		return wrong("null switches the gate off, visibly", "nothing can break %q", g.text)
 	case op != "==" && !atLow && !atHigh:
-		return wrong("leave room on one side", "nothing can keep %q", g.bound)
+		return wrong("leave room on one side", "nothing can keep %q", g.text)
 	}
 	return g, nil
 }
@@ -181,23 +179,6 @@ func metricNames() []string {
 	return names
 }
 
-// tolerance is smaller than any difference between two values as they are written.
-const tolerance = 1e-10
-
-func (g Gate) holds(value float64) bool {
-	switch g.op {
-	case ">=":
-		return value >= g.limit-tolerance
-	case "<=":
-		return value <= g.limit+tolerance
-	case ">":
-		return value > g.limit+tolerance
-	case "<":
-		return value < g.limit-tolerance
-	}
-	return math.Abs(value-g.limit) <= tolerance
-}
-
 // covers says whether the gate is for a column: all are but those of another, and those for which another gate stands.
 func (g Gate) covers(provider string, gates []Gate) bool {
 	if g.provider != "" {
@@ -217,7 +198,7 @@ func Evaluate(gates []Gate, providers []results.Provider) []results.Gate {
 			metric := p.Metrics[g.Metric]
 			entry := results.Gate{Metric: g.Metric, Provider: p.ID, Value: metric.Value, N: metric.N, Default: g.standard}
 			if !g.off {
-				bound := g.bound
+				bound := g.text
 				entry.Bound = &bound
 			}
 			switch {
@@ -225,7 +206,7 @@ func Evaluate(gates []Gate, providers []results.Provider) []results.Gate {
 				entry.Status = results.GateOff
 			case metric.Value == nil || metric.N == 0:
 				entry.Status = results.GateNoData
-			case g.holds(float64(*metric.Value)):
+			case g.bound.Holds(float64(*metric.Value)):
 				entry.Status = results.GateHolds
 			default:
 				entry.Status = results.GateFailed
