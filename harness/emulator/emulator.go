@@ -92,7 +92,8 @@ func New(script Script, opts Options) (http.Handler, error) {
 		opts.Clock = clock.Wall{}
 	}
 	server := []string{fmt.Sprintf("%s (script %s)", cassette.EmulatorServer, hex.EncodeToString(plan.sum[:8]))}
-	return &openAI{server: server, plan: plan, keys: slices.Clone(opts.Keys), maxBody: opts.MaxBody, realTime: opts.RealTime, clock: opts.Clock}, nil
+	e := &engine{server: server, plan: plan, keys: slices.Clone(opts.Keys), maxBody: opts.MaxBody, realTime: opts.RealTime, clock: opts.Clock}
+	return newVendors(e), nil
 }
 
 // grace is how long running replies may take once a server is told to stop.

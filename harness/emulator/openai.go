@@ -16,22 +16,13 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/echoeval/echoeval/core/clock"
 )
 
 // openAIPath is the one path of the Chat Completions format.
 const openAIPath = "/v1/chat/completions"
 
 // openAI answers in the Chat Completions format.
-type openAI struct {
-	plan     *plan
-	keys     []string
-	maxBody  int64
-	realTime bool
-	clock    clock.Clock
-	server   []string // names the script, so that a recording can say what it was made against
-}
+type openAI struct{ *engine }
 
 // The dated models that the vendor's names stand for: a reply names the dated one.
 var openAIModels = map[string]string{
@@ -333,11 +324,6 @@ func wholeMilliseconds(d time.Duration) string {
 	return strconv.FormatInt(d.Milliseconds(), 10)
 }
 
-// wait sleeps in real time, if the handler does, and reports whether the client is still there.
-func (o *openAI) wait(ctx context.Context, d time.Duration) bool {
-	return !o.realTime || d <= 0 || o.clock.Sleep(ctx, d) == nil
-}
-
 // created is the reply's Unix time: within the year 2026, by hash.
 func created(s seed) int64 {
 	const epoch, year = 1_767_225_600, 365 * 24 * 60 * 60
@@ -430,17 +416,4 @@ func (o *openAI) block(ctx context.Context, w http.ResponseWriter, r *reply, q *
 		return
 	}
 	_, _ = w.Write(b)
-}
-
-// sever closes the connection without ending the reply, so that the client sees it cut short.
-func sever(w http.ResponseWriter) {
-	control := http.NewResponseController(w)
-	// What was written so far must get through; whether it did is the client's business.
-	_ = control.Flush()
-	if conn, _, err := control.Hijack(); err == nil {
-		_ = conn.Close()
-		return
-	}
-	// HTTP/2 has no connection to take over; this is net/http's way to reset the stream.
-	panic(http.ErrAbortHandler)
 }

@@ -13,25 +13,16 @@ import (
 
 // sse writes the frames of one stream.
 type sse struct {
-	o    *openAI
-	ctx  context.Context
-	w    http.ResponseWriter
+	frames
 	r    *reply
-	buf  []byte
 	head []byte // of each frame, up to the choices
 	runs int    // characters of head
 	// usage says whether frames have the field usage: null but in the last.
 	usage       bool
 	obfuscation bool
 	noise       uint64
-	pause       time.Duration // after each frame
 	rest        time.Duration // before the end
-	frames      int
-	sent        int // bytes handed to w
-	over        bool
 }
-
-const flushAt = 32 << 10
 
 const (
 	openChoice  = `"choices":[{"index":0,"delta":`
@@ -61,12 +52,12 @@ func (o *openAI) stream(ctx context.Context, w http.ResponseWriter, r *reply, q 
 	h["Content-Type"] = typeStream
 	h["Transfer-Encoding"] = chunked
 	h["Openai-Processing-Ms"] = []string{wholeMilliseconds(r.ttft)}
-	s := &sse{o: o, ctx: ctx, w: w, r: r, buf: out.AvailableBuffer(), head: head, runs: utf8.RuneCount(head),
-		usage: req.usage, obfuscation: req.obfuscation, noise: binary.BigEndian.Uint64(r.seed[:]), pause: r.delay}
+	s := &sse{frames: frames{e: o.engine, ctx: ctx, w: w, cut: r.cut, pause: r.delay, buf: out.AvailableBuffer()}, r: r, head: head, runs: utf8.RuneCount(head),
+		usage: req.usage, obfuscation: req.obfuscation, noise: binary.BigEndian.Uint64(r.seed[:])}
 	if o.realTime {
-		frames := time.Duration(s.count())
-		s.pause += (r.latency - r.ttft) / frames
-		s.rest = (r.latency - r.ttft) % frames
+		all := time.Duration(s.total())
+		s.pause += (r.latency - r.ttft) / all
+		s.rest = (r.latency - r.ttft) % all
 	}
 	if !o.wait(ctx, r.ttft) {
 		return
@@ -75,7 +66,7 @@ func (o *openAI) stream(ctx context.Context, w http.ResponseWriter, r *reply, q 
 }
 
 func (s *sse) write() {
-	if s.r.cut != nil && s.r.cut.After.Count == 0 {
+	if s.cut != nil && s.cut.After.Count == 0 {
 		s.cutShort()
 		return
 	}
@@ -89,18 +80,18 @@ func (s *sse) write() {
 	if s.over {
 		return
 	}
-	if s.r.cut != nil {
+	if s.cut != nil {
 		s.cutShort()
 		return
 	}
-	if s.o.wait(s.ctx, s.rest) {
+	if s.e.wait(s.ctx, s.rest) {
 		s.buf = append(s.buf, "data: [DONE]\n\n"...)
 		s.send()
 	}
 }
 
-// count is the number of frames of the whole stream.
-func (s *sse) count() int {
+// total is the number of frames of the whole stream.
+func (s *sse) total() int {
 	r := s.r
 	n := r.pieces.frames() + len(r.calls) + 1
 	if r.text != nil || len(r.calls) != 1 {
@@ -186,7 +177,7 @@ func (s *sse) frame(before []byte, p piece, after, finish []byte) {
 		runes = s.runs + utf8.RuneCount(b[start:])
 	}
 	s.buf = s.close(b, runes)
-	s.sendFrame()
+	s.end()
 }
 
 func (s *sse) usageFrame() {
@@ -209,7 +200,7 @@ func (s *sse) usageFrame() {
 	b = strconv.AppendInt(b, int64(u.reasoning), 10)
 	b = append(b, `,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`...)
 	s.buf = s.close(b, s.runs+len(b)-start)
-	s.sendFrame()
+	s.end()
 }
 
 // noiseTable is what obfuscation is cut from.
@@ -233,41 +224,4 @@ func (s *sse) close(b []byte, runes int) []byte {
 		b = append(b, '"')
 	}
 	return append(b, "}\n\n"...)
-}
-
-// sendFrame hands frames on: each at once where the stream is paced, else when enough have gathered. It also carries out the cut.
-func (s *sse) sendFrame() {
-	s.frames++
-	if c := s.r.cut; c != nil && (!c.After.Bytes && s.frames >= c.After.Count || c.After.Bytes && s.sent+len(s.buf) >= c.After.Count) {
-		s.cutShort()
-		return
-	}
-	switch {
-	case s.pause > 0:
-		s.send()
-		if !s.over && (http.NewResponseController(s.w).Flush() != nil || s.o.clock.Sleep(s.ctx, s.pause) != nil) {
-			s.over = true
-		}
-	case len(s.buf) >= flushAt:
-		s.send()
-	}
-}
-
-func (s *sse) send() {
-	n, err := s.w.Write(s.buf)
-	s.sent += n
-	s.buf = s.buf[:0]
-	if err != nil {
-		s.over = true
-	}
-}
-
-// cutShort sends what the cut leaves and closes the connection.
-func (s *sse) cutShort() {
-	if after := s.r.cut.After; after.Bytes {
-		s.buf = s.buf[:min(len(s.buf), max(after.Count-s.sent, 0))]
-	}
-	s.send()
-	s.over = true
-	sever(s.w)
 }
