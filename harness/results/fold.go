@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 )
@@ -43,6 +41,7 @@ type fold struct {
 	dir     string
 	plan    Plan
 	numbers *aggregate
+	scanner scanner
 
 	results *draft
 	summary *draft
@@ -143,8 +142,8 @@ func (f *fold) finished(e entry, line indexedLine) error {
 	if line.err != nil {
 		return line.err
 	}
-	var r eval.Result
-	if err := json.Unmarshal(line.result, &r); err != nil {
+	r, err := f.scanner.decode(line.result)
+	if err != nil {
 		return fmt.Errorf("reading a line of index %d: %w", keyIndex(e.key), err)
 	}
 	if err := f.add(keyColumn(e.key), &r); err != nil {

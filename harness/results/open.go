@@ -30,6 +30,7 @@ type Run struct {
 	Incomplete bool
 
 	journal *indexed // nil where the run is folded
+	scanner scanner
 	segment *os.File // the segment that was read last
 	number  int
 }
@@ -145,7 +146,7 @@ func (r *Run) decode(e entry, line indexedLine) (eval.Result, error) {
 	if line.err != nil {
 		return eval.Result{}, line.err
 	}
-	result, err := decodeLine(line.result)
+	result, err := r.scanner.decode(line.result)
 	if err != nil {
 		return result, failure.WithCode(fmt.Errorf("reading %s at byte %d: %w", r.journal.name, e.offset, err), failure.Internal)
 	}
@@ -155,7 +156,24 @@ func (r *Run) decode(e entry, line indexedLine) (eval.Result, error) {
 	return result, nil
 }
 
-// decodeLine reads a result line. Unknown keys are ignored.
+// decode reads a result line in any form. Unknown keys are ignored.
+func (s *scanner) decode(data []byte) (eval.Result, error) {
+	result, ok := s.line(data)
+	if !ok {
+		var err error
+		if result, err = decodeLine(data); err != nil {
+			return result, err
+		}
+	}
+	if result.V > eval.Version {
+		return result, versionError(result.V)
+	}
+	if result.V < 1 || result.Index < 1 || result.Repeat < 1 {
+		return result, errors.New("the line is damaged: v, index or repeat is missing")
+	}
+	return result, nil
+}
+
 func decodeLine(data []byte) (eval.Result, error) {
 	var result eval.Result
 	if err := json.Unmarshal(data, &result, jsontext.AllowInvalidUTF8(true)); err != nil {
@@ -166,12 +184,6 @@ func decodeLine(data []byte) (eval.Result, error) {
 			return result, versionError(head.V)
 		}
 		return result, fmt.Errorf("the line is damaged: %w", err)
-	}
-	if result.V > eval.Version {
-		return result, versionError(result.V)
-	}
-	if result.V < 1 || result.Index < 1 || result.Repeat < 1 {
-		return result, errors.New("the line is damaged: v, index or repeat is missing")
 	}
 	return result, nil
 }
@@ -203,7 +215,7 @@ func (r *Run) resultLines(yield func(eval.Result, error) bool) {
 			fail(err)
 			return
 		}
-		result, err := decodeLine(line[:len(line)-1])
+		result, err := r.scanner.decode(line[:len(line)-1])
 		if err != nil {
 			fail(err)
 			return
