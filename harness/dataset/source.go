@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/echoeval/echoeval/core/ahead"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 )
@@ -221,9 +222,17 @@ func (d *Dataset) lines(in readerAt, file, name string, path pathOf, yield func(
 		rows = strict.Rows(name, in, MaxItem)
 	}
 	empty, checked := true, false
-	for n, err := range ahead(rows) {
+	parsed := func(yield func(entry) bool) {
+		for n, err := range rows {
+			if !yield(entry{node: n, err: err, data: true, path: path}) {
+				return
+			}
+		}
+	}
+	const some = 16 // rows that change hands at once; each may be as long as MaxItem
+	for e := range ahead.Seq(parsed, some) {
+		n, err := e.node, e.err
 		empty = false
-		e := entry{node: n, err: err, data: true, path: path}
 		if err == nil && (csv || d.items.columns != nil) {
 			if csv && !checked {
 				checked = true
@@ -240,49 +249,6 @@ func (d *Dataset) lines(in readerAt, file, name string, path pathOf, yield func(
 		}
 	}
 	return !empty || yield(entry{err: noItems(failure.Position{File: name, Line: 1, Column: 1}), path: path})
-}
-
-// ahead reads in advance, on another processor, while what was read is looked at. It ends with the reading that it advances.
-func ahead(rows iter.Seq2[strict.Node, error]) iter.Seq2[strict.Node, error] {
-	type row struct {
-		node strict.Node
-		err  error
-	}
-	const some = 16 // rows that change hands at once; each may be as long as MaxItem
-	return func(yield func(strict.Node, error) bool) {
-		batches, stop, stopped := make(chan []row, 1), make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(stopped)
-			defer close(batches)
-			batch := make([]row, 0, some)
-			for n, err := range rows {
-				if batch = append(batch, row{n, err}); len(batch) < some {
-					continue
-				}
-				select {
-				case batches <- batch:
-				case <-stop:
-					return
-				}
-				batch = make([]row, 0, some)
-			}
-			select {
-			case batches <- batch:
-			case <-stop:
-			}
-		}()
-		defer func() {
-			close(stop)
-			<-stopped // the file is closed next
-		}()
-		for batch := range batches {
-			for _, r := range batch {
-				if !yield(r.node, r.err) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // file reads a file whose root is a list of items.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/echoeval/echoeval/core/conversation"
@@ -25,6 +26,7 @@ import (
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/invariant"
 	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
 )
 
@@ -293,9 +295,11 @@ func (r *itemRun) ids() ident.Source {
 
 // random gives the jitter of pauses: the same for the same item, so that a replay pauses as the recording did.
 func (r *itemRun) random() func() float64 {
-	id := r.ids().ID(0, "pause", 1)
-	source := rand.New(rand.NewPCG(binary.LittleEndian.Uint64([]byte(id[:8])), r.opts.Seed))
-	return source.Float64
+	source := sync.OnceValue(func() *rand.Rand {
+		id := r.ids().ID(0, "pause", 1)
+		return rand.New(rand.NewPCG(binary.LittleEndian.Uint64([]byte(id[:8])), r.opts.Seed))
+	})
+	return func() float64 { return source().Float64() }
 }
 
 // judge closes the cassette and says what the run was worth.
@@ -367,7 +371,8 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	r.known = r.knownSecrets(append(promptsOf(out.Trace), response.Text)...)
 	r.redactLine(&line)
 	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget), restart: r.recordWhole(stale, closed.Restart)}
-	if !interrupted {
+	needed := r.opts.Traces != results.KeepFailed || line.Status != eval.Pass || len(done.warnings) > 0
+	if !interrupted && needed {
 		done.trace = r.encode(line, out.Trace)
 	}
 	return done
@@ -392,11 +397,10 @@ func (r *itemRun) look(line *eval.Result, out Outcome) {
 // score runs the item's checks.
 func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome) eval.Status {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
-	var problems strict.Problems
-	env := score.Env{Tools: r.column.Agent.Tools, Programs: r.programs(), Redact: r.redact}
+	var problems strict.Problems // there are none: the checks were compiled before the run
 	item := score.Item{ID: r.item.ID, Provider: r.column.Provider.ID, Repeat: r.repeat, Group: r.item.Group, Tags: r.item.Tags, Vars: r.item.Vars, Metadata: r.item.Metadata}
-	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Item: item, Expected: r.item.Expected}
-	for _, check := range score.Compile(checkSpecs(r.item), env, &problems) {
+	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Item: item, Expected: r.item.Expected, Redact: r.redact}
+	for _, check := range r.compile(r.job.column, r.item.Checks, &problems) {
 		line.Checks = append(line.Checks, check.Run(ctx, c))
 	}
 	for i, turn := range out.Turns {
@@ -404,8 +408,8 @@ func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome) eva
 			break
 		}
 		number := i + 1
-		c := score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}, Item: item, Expected: r.item.Expected}
-		for _, check := range score.Compile(specsOf(r.item.Turns[i].Checks), env, &problems) {
+		c := score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}, Item: item, Expected: r.item.Expected, Redact: r.redact}
+		for _, check := range r.compile(r.job.column, r.item.Turns[i].Checks, &problems) {
 			line.Checks = append(line.Checks, check.Run(ctx, c))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/echoeval/echoeval/core/agent"
@@ -42,11 +43,12 @@ type Experiment struct {
 	// quarantined are the items whose verdict does not count, or did not until lately.
 	quarantined []results.Quarantine
 	spaces      workspaces
+	compiled    []atomic.Pointer[compilation] // the last one, by column
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
 func New(opts Options) (*Experiment, error) {
-	e := &Experiment{opts: opts, owners: owners{}, spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
+	e := &Experiment{opts: opts, owners: owners{}, compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
@@ -226,7 +228,24 @@ func (e *Experiment) programs() score.Programs {
 	return e.opts.Programs
 }
 
-func checkSpecs(item *dataset.Item) []score.Spec { return specsOf(item.Checks) }
+// compilation is what the checks of one item or turn were made into.
+type compilation struct {
+	of     []dataset.Check
+	checks []score.Check
+}
+
+// compile makes the checks of an item ready for a column. Most items have the checks of the dataset and nothing of their own, so that the last ones serve again.
+func (e *Experiment) compile(column int, checks []dataset.Check, p *strict.Problems) []score.Check {
+	if last := e.compiled[column].Load(); last != nil && slices.Equal(last.of, checks) {
+		return last.checks
+	}
+	before := p.Len()
+	out := score.Compile(specsOf(checks), score.Env{Tools: e.opts.Columns[column].Agent.Tools, Programs: e.programs()}, p)
+	if p.Len() == before {
+		e.compiled[column].Store(&compilation{of: checks, checks: out})
+	}
+	return out
+}
 
 func specsOf(checks []dataset.Check) []score.Spec {
 	specs := make([]score.Spec, len(checks))
@@ -254,9 +273,9 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 			continue
 		}
 		seen = append(seen, tools)
-		score.Compile(checkSpecs(item), score.Env{Tools: tools, Programs: e.programs()}, p)
+		e.compile(i, item.Checks, p)
 		for _, turn := range item.Turns {
-			score.Compile(specsOf(turn.Checks), score.Env{Tools: tools, Programs: e.programs()}, p)
+			e.compile(i, turn.Checks, p)
 		}
 	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)

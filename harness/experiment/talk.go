@@ -70,12 +70,15 @@ type simulator struct {
 }
 
 func (s *simulator) heard(answer string) {
-	if answer != "" {
+	if answer != "" && s.run.item.User != nil {
 		s.lines = append(s.lines, conversation.User(s.id(), conversation.Text{Text: answer}))
 	}
 }
 
 func (s *simulator) said(text string) {
+	if s.run.item.User == nil {
+		return // nobody will speak
+	}
 	s.lines = append(s.lines, conversation.Assistant(s.id(), conversation.Text{Text: text}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/echoeval/echoeval/core/ahead"
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 )
@@ -41,7 +42,6 @@ type fold struct {
 	dir     string
 	plan    Plan
 	numbers *aggregate
-	scanner scanner
 
 	results *draft
 	summary *draft
@@ -93,9 +93,11 @@ func (f *fold) write(journal *indexed) (*Summary, error) {
 
 // lines writes all lines in order: those of the journal, and where it lacks some, those of the plan between them.
 func (f *fold) lines(journal *indexed) error {
+	const few = 8 // lines that change hands at once; their traces may be long
+	read := ahead.Seq(f.read(journal), few)
 	if len(journal.entries) == f.plan.Lines {
-		for e, line := range journal.lines() {
-			if err := f.finished(e, line); err != nil {
+		for line := range read {
+			if err := f.finished(line); err != nil {
 				return err
 			}
 		}
@@ -104,9 +106,9 @@ func (f *fold) lines(journal *indexed) error {
 	if f.plan.Each == nil {
 		return fmt.Errorf("%s holds %d lines, the plan has %d", journal.name, len(journal.entries), f.plan.Lines)
 	}
-	next, stop := iter.Pull2(journal.lines())
+	next, stop := iter.Pull(read)
 	defer stop()
-	e, line, more := next()
+	line, more := next()
 	planned := 0
 	for p, err := range f.plan.Each {
 		if err != nil {
@@ -114,14 +116,14 @@ func (f *fold) lines(journal *indexed) error {
 		}
 		planned++
 		k := key(p.Line.Index, p.Column, p.Line.Repeat)
-		if more && e.key < k {
+		if more && line.key < k {
 			break
 		}
-		if more && e.key == k {
-			if err := f.finished(e, line); err != nil {
+		if more && line.key == k {
+			if err := f.finished(line); err != nil {
 				return err
 			}
-			e, line, more = next()
+			line, more = next()
 			continue
 		}
 		if err := f.unfinished(&p); err != nil {
@@ -129,7 +131,7 @@ func (f *fold) lines(journal *indexed) error {
 		}
 	}
 	if more {
-		return fmt.Errorf("%s holds a line that the plan does not have: index %d, column %d", journal.name, keyIndex(e.key), keyColumn(e.key)+1)
+		return fmt.Errorf("%s holds a line that the plan does not have: index %d, column %d", journal.name, keyIndex(line.key), keyColumn(line.key)+1)
 	}
 	if planned != f.plan.Lines {
 		return fmt.Errorf("the plan yields %d lines and says that it has %d", planned, f.plan.Lines)
@@ -137,20 +139,50 @@ func (f *fold) lines(journal *indexed) error {
 	return nil
 }
 
+// foldLine is a line of the journal, with memory of its own. trace is nil where none is kept.
+type foldLine struct {
+	key           uint64
+	decoded       eval.Result
+	result, trace []byte
+	err           error
+}
+
+// read reads the journal in order.
+func (f *fold) read(journal *indexed) iter.Seq[foldLine] {
+	return func(yield func(foldLine) bool) {
+		var s scanner
+		for e, line := range journal.lines() {
+			out := foldLine{key: e.key, err: line.err}
+			if out.err == nil {
+				if out.decoded, out.err = s.decode(line.result); out.err != nil {
+					out.err = fmt.Errorf("reading a line of index %d: %w", keyIndex(e.key), out.err)
+				}
+			}
+			keep := line.trace != nil && (f.plan.Traces != KeepFailed || out.decoded.Status != eval.Pass)
+			own := make([]byte, 0, len(line.result)+len(line.trace))
+			own = append(own, line.result...)
+			out.result = own
+			if keep {
+				own = append(own, line.trace...)
+				out.result, out.trace = own[:len(line.result)], own[len(line.result):]
+			}
+			if !yield(out) || out.err != nil {
+				return
+			}
+		}
+	}
+}
+
 // finished writes a line of the journal, with the place of its trace.
-func (f *fold) finished(e entry, line indexedLine) error {
+func (f *fold) finished(line foldLine) error {
 	if line.err != nil {
 		return line.err
 	}
-	r, err := f.scanner.decode(line.result)
-	if err != nil {
-		return fmt.Errorf("reading a line of index %d: %w", keyIndex(e.key), err)
-	}
-	if err := f.add(keyColumn(e.key), &r); err != nil {
+	if err := f.add(keyColumn(line.key), &line.decoded); err != nil {
 		return err
 	}
 	place := -1
-	if line.trace != nil && (f.plan.Traces != KeepFailed || r.Status != eval.Pass) {
+	if line.trace != nil {
 		if err := f.keep(line.trace); err != nil {
 			return err
 		}

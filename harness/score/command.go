@@ -76,7 +76,7 @@ func compileCommand(args strict.Node, a at) judge {
 	if !in.With.IsZero() && !in.With.IsNull() && in.With.Kind() != strict.Mapping {
 		a.key("with").bad(in.With, "with: {max: 80}", "want a mapping of arguments for the program")
 	}
-	programs, redact := a.env.Programs, a.env.Redact
+	programs := a.env.Programs
 	switch name := in.Run.Index(0); {
 	case name.Kind() == strict.String && name.Text() == "":
 		where.index(0).bad(name, "write "+example, "the program has no name")
@@ -94,10 +94,10 @@ func compileCommand(args strict.Node, a at) judge {
 			return Verdict{}, err
 		}
 		v, err := readVerdict(out)
-		if redact != nil {
-			v.Reason = redact(v.Reason)
+		if c.Redact != nil {
+			v.Reason = c.Redact(v.Reason)
 			if err != nil {
-				err = errors.New(redact(err.Error()))
+				err = errors.New(c.Redact(err.Error()))
 			}
 		}
 		v.Expected = fmt.Sprintf("a score of at least %s from %s", strconv.FormatFloat(c.check.Threshold, 'f', -1, 64), strings.Join(command.Run, " "))

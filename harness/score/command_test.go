@@ -48,7 +48,7 @@ func (c *canned) Run(_ context.Context, command program.Command, question []byte
 func commandCheck(yaml string, programs score.Programs) score.Check {
 	GinkgoHelper()
 	var p strict.Problems
-	checks := score.Compile(specs("- "+yaml), score.Env{Programs: programs, Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[secret]") }}, &p)
+	checks := score.Compile(specs("- "+yaml), score.Env{Programs: programs}, &p)
 	Expect(p.Err()).NotTo(HaveOccurred())
 	Expect(checks).To(HaveLen(1))
 	return checks[0]
@@ -57,7 +57,7 @@ func commandCheck(yaml string, programs score.Programs) score.Check {
 var _ = Describe("command", func() {
 	DescribeTable("reads the answer of a program", func(ctx SpecContext, answer string, status eval.CheckStatus, reason string) {
 		c := commandCheck("{command: [python3, tone.py], threshold: 0.8}", &canned{answer: answer})
-		r := c.Run(ctx, score.Case{Output: "so it is"})
+		r := c.Run(ctx, score.Case{Output: "so it is", Redact: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[secret]") }})
 		Expect(r.Status).To(Equal(status), r.Reason)
 		Expect(r.Reason).To(MatchRegexp(reason))
 		Expect(r.Score == nil).To(Equal(status == eval.CheckUnjudged))

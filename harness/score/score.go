@@ -56,8 +56,6 @@ type Env struct {
 	ToolsUnknown bool
 	// Programs runs the programs of command checks. Where it is nil nobody looks whether they exist, and the checks judge nothing.
 	Programs Programs
-	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
-	Redact func(string) string
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.
@@ -76,6 +74,8 @@ type Case struct {
 	// Item and Expected are told to the programs of command checks.
 	Item     Item
 	Expected strict.Node
+	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
+	Redact func(string) string
 
 	check *Check // that judges it
 }
