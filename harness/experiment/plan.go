@@ -40,6 +40,7 @@ type Experiment struct {
 	owners owners
 	drawn  uint64             // the highest lot of the sample
 	bounds map[int]eval.Bound // by index, of the items that set pass_if
+	drops  map[int][]string   // by index, what items drop of the invariants
 	// quarantined are the items whose verdict does not count, or did not until lately.
 	quarantined []results.Quarantine
 	spaces      workspaces
@@ -422,6 +423,12 @@ func (e *Experiment) chosen() iter.Seq2[*dataset.Item, error] {
 
 // special notes what the summary needs to know of single items.
 func (e *Experiment) special(item *dataset.Item) {
+	if len(item.Drop) > 0 {
+		if e.drops == nil {
+			e.drops = map[int][]string{}
+		}
+		e.drops[item.Index] = item.Drop
+	}
 	if item.PassIf != nil {
 		if e.bounds == nil {
 			e.bounds = map[int]eval.Bound{}

@@ -48,74 +48,51 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 		cause = eval.CauseBudget
 	}
 	// A resumed run still needs the traces that this one would drop.
-	summary, err := e.fold(dir, r.warnings, r.dropped, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
+	plan, err := e.plan(r.warnings, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
+	if err != nil {
+		return nil, nil, err
+	}
+	summary, err := results.Fold(dir, plan)
 	return summary, r.warnings.counts(), err
 }
 
-func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, notRun string, keepAll bool, judge Judge) (*results.Summary, error) {
+// plan is what the results of the run are put in order by.
+func (e *Experiment) plan(w warnings, notRun string, keepAll bool, judge Judge) (results.Plan, error) {
 	orphans, err := e.orphans()
 	if err != nil {
-		return nil, err
+		return results.Plan{}, err
 	}
 	head := e.head
 	if keepAll {
 		head.Traces = results.KeepAll
 	}
-	return results.Fold(dir, results.Plan{
+	return results.Plan{
 		Head:        head,
 		Each:        e.each(),
 		NotRun:      notRun,
 		PassIf:      e.passIf(),
-		Dropped:     dropped,
+		Dropped:     func(index int) []string { return e.drops[index] },
 		Quarantined: e.quarantined,
 		Orphaned:    orphans,
 		Warnings:    append(datasetWarnings(e.opts.Dataset), w.list()...),
 		Look:        e.opts.Look,
 		Judge:       judge,
-	})
+	}, nil
 }
 
-// Merge joins the finished shards of this run in dir, an empty folder with a manifest. Results, traces and summary become those of the run in one piece.
+// Merge joins the finished shards of this run in dir, a folder that is no run yet. Results, traces and summary become those of the run in one piece.
 func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summary *results.Summary, counts []results.WarningCount, err error) {
-	journal, err := results.Create(dir, e.opts.Clock)
-	if err != nil {
-		return nil, nil, err
-	}
-	columns := e.columns()
 	var w warnings
 	for _, shard := range shards {
 		for _, c := range shard.Manifest.Warnings {
 			w.note(trace.Warning{Code: c.Code, Text: c.Text}, c.Count)
 		}
-		for line, err := range shard.Lines() {
-			if err != nil {
-				return nil, nil, errors.Join(err, journal.Close())
-			}
-			if line.Status == eval.NotRun {
-				continue // the fold makes it again, as what is missing
-			}
-			raw, _, err := shard.RawTrace(line)
-			if err == nil {
-				err = journal.Append(line, raw, columns[line.Provider])
-			}
-			if err != nil {
-				return nil, nil, errors.Join(err, journal.Close())
-			}
-		}
 	}
-	if err := journal.Close(); err != nil {
+	plan, err := e.plan(w, eval.CauseInterrupted, false, judge)
+	if err != nil {
 		return nil, nil, err
 	}
-	drops := map[int][]string{}
-	for item, err := range e.chosen() {
-		if err != nil {
-			return nil, nil, err
-		}
-		if len(item.Drop) > 0 {
-			drops[item.Index] = item.Drop
-		}
-	}
-	summary, err = e.fold(dir, w, func(index int) []string { return drops[index] }, eval.CauseInterrupted, false, judge)
+	summary, err = results.Merge(dir, shards, plan)
 	return summary, w.counts(), err
 }
 
@@ -178,7 +155,6 @@ type runner struct {
 	mu       sync.Mutex // guards what follows
 	progress Progress
 	warnings warnings
-	drops    map[int][]string
 }
 
 func newRunner(e *Experiment, journal *results.Journal, finished *results.Finished) *runner {
@@ -194,9 +170,6 @@ func (r *runner) close() error {
 	}
 	return r.spaces.close()
 }
-
-// dropped names the invariants that an item dropped.
-func (r *runner) dropped(index int) []string { return r.drops[index] }
 
 // DefaultConcurrency is how many items run at the same time where models are asked and nothing else is said.
 const DefaultConcurrency = 8
@@ -276,20 +249,13 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 	return nil
 }
 
-// note remembers what the fold needs to know of an item: the invariants that it drops, and hidden values that are too short to be told from ordinary text.
+// note remembers hidden values of an item that are too short to be told from ordinary text.
 func (r *runner) note(item *dataset.Item) {
 	if names := invariant.Weak(hiddenValues(item)); len(names) > 0 {
 		r.mu.Lock()
 		r.warnings.add([]trace.Warning{{Code: "short-hidden-values", Text: "values of tool_context that are too short or common to be told apart match only as whole values: " + strings.Join(names, ", ")}})
 		r.mu.Unlock()
 	}
-	if len(item.Drop) == 0 {
-		return
-	}
-	if r.drops == nil {
-		r.drops = map[int][]string{}
-	}
-	r.drops[item.Index] = item.Drop
 }
 
 // do runs one job and writes its line. An item that ctx has cut off leaves no line: it becomes not_run, and a resumed run does it again.

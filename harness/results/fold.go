@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/echoeval/echoeval/core/ahead"
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 )
@@ -26,7 +25,7 @@ func Fold(dir string, plan Plan) (*Summary, error) {
 		return nil, failure.WithCode(fmt.Errorf("folding the journal: %w", err), failure.Internal)
 	}
 	f := &fold{dir: dir, plan: plan, numbers: newAggregate(plan)}
-	summary, err := f.write(journal)
+	summary, err := f.write(journal.name, func() (int, iter.Seq[foldLine]) { return len(journal.entries), f.read(journal) })
 	err = errors.Join(err, journal.close())
 	if err != nil {
 		f.discard()
@@ -54,7 +53,8 @@ type fold struct {
 
 func (f *fold) tracesDir() string { return filepath.Join(f.dir, TracesDir) }
 
-func (f *fold) write(journal *indexed) (*Summary, error) {
+// write writes all files but does not put them in their places. open gives how many lines there are, and the lines in order; name says where they are from.
+func (f *fold) write(name string, open func() (int, iter.Seq[foldLine])) (*Summary, error) {
 	if err := os.RemoveAll(f.tracesDir() + temporary); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (f *fold) write(journal *indexed) (*Summary, error) {
 	if f.results, err = newDraft(filepath.Join(f.dir, ResultsFile)); err != nil {
 		return nil, writing(f.dir, err)
 	}
-	if err := f.lines(journal); err != nil {
+	if err := f.lines(name, open); err != nil {
 		return nil, err
 	}
 	if err := f.endSegment(); err != nil {
@@ -91,11 +91,11 @@ func (f *fold) write(journal *indexed) (*Summary, error) {
 	return summary, writing(f.summary.path, f.summary.finish())
 }
 
-// lines writes all lines in order: those of the journal, and where it lacks some, those of the plan between them.
-func (f *fold) lines(journal *indexed) error {
-	const few = 8 // lines that change hands at once; their traces may be long
-	read := ahead.Seq(f.read(journal), few)
-	if len(journal.entries) == f.plan.Lines {
+// lines writes all lines in order: those that there are, and where some lack, those of the plan between them.
+func (f *fold) lines(name string, open func() (int, iter.Seq[foldLine])) error {
+	have, sorted := open()
+	read := readAhead(sorted)
+	if have == f.plan.Lines {
 		for line := range read {
 			if err := f.finished(line); err != nil {
 				return err
@@ -104,7 +104,7 @@ func (f *fold) lines(journal *indexed) error {
 		return nil
 	}
 	if f.plan.Each == nil {
-		return fmt.Errorf("%s holds %d lines, the plan has %d", journal.name, len(journal.entries), f.plan.Lines)
+		return fmt.Errorf("%s holds %d lines, the plan has %d", name, have, f.plan.Lines)
 	}
 	next, stop := iter.Pull(read)
 	defer stop()
@@ -131,7 +131,7 @@ func (f *fold) lines(journal *indexed) error {
 		}
 	}
 	if more {
-		return fmt.Errorf("%s holds a line that the plan does not have: index %d, column %d", journal.name, keyIndex(line.key), keyColumn(line.key)+1)
+		return fmt.Errorf("%s holds a line that the plan does not have: index %d, column %d", name, keyIndex(line.key), keyColumn(line.key)+1)
 	}
 	if planned != f.plan.Lines {
 		return fmt.Errorf("the plan yields %d lines and says that it has %d", planned, f.plan.Lines)
@@ -139,7 +139,7 @@ func (f *fold) lines(journal *indexed) error {
 	return nil
 }
 
-// foldLine is a line of the journal, with memory of its own. trace is nil where none is kept.
+// foldLine is a finished line, with memory of its own. result has a null trace at its end; trace is nil where none is kept.
 type foldLine struct {
 	key           uint64
 	decoded       eval.Result
@@ -154,7 +154,7 @@ func (f *fold) read(journal *indexed) iter.Seq[foldLine] {
 		for e, line := range journal.lines() {
 			out := foldLine{key: e.key, err: line.err}
 			if out.err == nil {
-				if out.decoded, out.err = s.decode(line.result); out.err != nil {
+				if out.decoded, _, out.err = s.decode(line.result); out.err != nil {
 					out.err = fmt.Errorf("reading a line of index %d: %w", keyIndex(e.key), out.err)
 				}
 			}
@@ -173,7 +173,7 @@ func (f *fold) read(journal *indexed) iter.Seq[foldLine] {
 	}
 }
 
-// finished writes a line of the journal, with the place of its trace.
+// finished writes a line, with the place of its trace.
 func (f *fold) finished(line foldLine) error {
 	if line.err != nil {
 		return line.err
@@ -188,7 +188,6 @@ func (f *fold) finished(line foldLine) error {
 		}
 		place = len(line.trace)
 	}
-	// The journal's result has a null trace at its end.
 	text := line.result
 	if place >= 0 {
 		f.line = append(f.line[:0], text[:len(text)-len(noTraceEnd)]...)

@@ -146,7 +146,7 @@ func (r *Run) decode(e entry, line indexedLine) (eval.Result, error) {
 	if line.err != nil {
 		return eval.Result{}, line.err
 	}
-	result, err := r.scanner.decode(line.result)
+	result, _, err := r.scanner.decode(line.result)
 	if err != nil {
 		return result, failure.WithCode(fmt.Errorf("reading %s at byte %d: %w", r.journal.name, e.offset, err), failure.Internal)
 	}
@@ -156,22 +156,20 @@ func (r *Run) decode(e entry, line indexedLine) (eval.Result, error) {
 	return result, nil
 }
 
-// decode reads a result line in any form. Unknown keys are ignored.
-func (s *scanner) decode(data []byte) (eval.Result, error) {
-	result, ok := s.line(data)
-	if !ok {
-		var err error
+// decode reads a result line in any form, and says whether it is ours. Unknown keys are ignored.
+func (s *scanner) decode(data []byte) (result eval.Result, ours bool, err error) {
+	if result, ours = s.line(data); !ours {
 		if result, err = decodeLine(data); err != nil {
-			return result, err
+			return result, false, err
 		}
 	}
 	if result.V > eval.Version {
-		return result, versionError(result.V)
+		return result, ours, versionError(result.V)
 	}
 	if result.V < 1 || result.Index < 1 || result.Repeat < 1 {
-		return result, errors.New("the line is damaged: v, index or repeat is missing")
+		return result, ours, errors.New("the line is damaged: v, index or repeat is missing")
 	}
-	return result, nil
+	return result, ours, nil
 }
 
 func decodeLine(data []byte) (eval.Result, error) {
@@ -189,14 +187,32 @@ func decodeLine(data []byte) (eval.Result, error) {
 }
 
 func (r *Run) resultLines(yield func(eval.Result, error) bool) {
+	for line, err := range r.rawLines() {
+		if !yield(line.result, err) {
+			return
+		}
+	}
+}
+
+// rawLine is a line of the results with its text, which is valid until the next. ours says that the text has the form that [AppendLine] gives.
+type rawLine struct {
+	text   []byte
+	result eval.Result
+	ours   bool
+}
+
+// rawLines yields the lines of a folded run.
+func (r *Run) rawLines() iter.Seq2[rawLine, error] { return r.eachLine }
+
+func (r *Run) eachLine(yield func(rawLine, error) bool) {
 	path := filepath.Join(r.Dir, ResultsFile)
 	number := 0
 	fail := func(err error) {
-		yield(eval.Result{}, failure.At(failure.Position{File: path, Line: number}, codeOr(err, failure.Internal), "%w", err))
+		yield(rawLine{}, failure.At(failure.Position{File: path, Line: number}, codeOr(err, failure.Internal), "%w", err))
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		yield(eval.Result{}, failure.WithCode(fmt.Errorf("reading the results: %w", err), failure.Internal))
+		yield(rawLine{}, failure.WithCode(fmt.Errorf("reading the results: %w", err), failure.Internal))
 		return
 	}
 	defer f.Close() // only read
@@ -215,12 +231,13 @@ func (r *Run) resultLines(yield func(eval.Result, error) bool) {
 			fail(err)
 			return
 		}
-		result, err := r.scanner.decode(line[:len(line)-1])
+		out := rawLine{text: line[:len(line)-1]}
+		out.result, out.ours, err = r.scanner.decode(out.text)
 		if err != nil {
 			fail(err)
 			return
 		}
-		if !yield(result, nil) {
+		if !yield(out, nil) {
 			return
 		}
 	}

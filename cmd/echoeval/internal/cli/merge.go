@@ -93,17 +93,15 @@ func merge(s *State, names []string, out string, asJSON bool, opts reports.Optio
 		ID: id, Tool: results.Tool{Version: version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}, Started: started, Host: s.Hostname,
 		Git: gitCommit(p.dataset.Root), Flags: append([]string{first.Flags[0]}, words...), Plan: p.experiment.Head(), Environment: environmentNames(s.Environ), Warnings: []results.WarningCount{},
 	}
-	if err := results.WriteManifest(dir, manifest); err != nil {
-		return failure.Internal, err
-	}
 	if err := p.reference.save(dir); err != nil {
 		return failure.Internal, err
 	}
 	summary, warnings, err := p.experiment.Merge(dir, shards, p.judge(o, ""))
 	if err != nil {
-		return failure.Internal, failure.WithCode(err, failure.Internal)
+		return failure.Internal, err
 	}
 	finished := s.Clock.Now()
+	// Only with its manifest is the folder a run: a merge that is killed leaves none that could be gone on with.
 	manifest.Finished, manifest.Warnings = &finished, warnings
 	if err := errors.Join(results.WriteManifest(dir, manifest), results.SetLatest(p.runs, id)); err != nil {
 		return failure.Internal, err
