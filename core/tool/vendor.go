@@ -15,6 +15,11 @@ func OpenAISchema(s Spec) (conversation.JSON, error) {
 	return s.wrap(`{"type":"function","function":{"name":`, `,"parameters":`, `}}`)
 }
 
+// OpenAIResponsesSchema returns the tool as the Responses API takes it: {"type":"function", name, description, parameters, "strict":false}.
+func OpenAIResponsesSchema(s Spec) (conversation.JSON, error) {
+	return s.wrap(`{"type":"function","name":`, `,"parameters":`, `,"strict":false}`)
+}
+
 // AnthropicSchema returns the tool as the Messages API takes it: {name, description, input_schema}.
 func AnthropicSchema(s Spec) (conversation.JSON, error) {
 	return s.wrap(`{"name":`, `,"input_schema":`, `}`)

@@ -19,6 +19,8 @@ type Provider struct {
 	Vendor, Model string
 	// BaseURL replaces the vendor's address; "" does not.
 	BaseURL string
+	// API is which of a vendor's ways is taken, where it has more than one; "" leaves it to the model.
+	API string
 	// APIKeyEnv names the environment variable that holds the key; "" is the vendor's usual one.
 	APIKeyEnv string
 	Settings  llm.Settings
@@ -42,6 +44,7 @@ type providerKeys struct {
 	Model     *string             `yaml:"model"`
 	BaseURL   *string             `yaml:"base_url"`
 	APIKeyEnv *string             `yaml:"api_key_env"`
+	API       *string             `yaml:"api" values:"chat,responses" doc:"which of OpenAI's two ways is taken; by default the model decides"`
 	Agent     strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
 	Role      *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
 	Price     *priceKeys          `yaml:"price" doc:"USD per million tokens"`
@@ -136,7 +139,7 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 	case strict.Mapping:
 		var keys providerKeys
 		strict.Decode(n, &keys, p)
-		v.Vendor, v.Model, v.BaseURL, v.APIKeyEnv = keys.Provider, value(keys.Model), value(keys.BaseURL), value(keys.APIKeyEnv)
+		v.Vendor, v.Model, v.BaseURL, v.APIKeyEnv, v.API = keys.Provider, value(keys.Model), value(keys.BaseURL), value(keys.APIKeyEnv), value(keys.API)
 		v.ID = v.Vendor + ":" + v.Model
 		if keys.ID != nil {
 			v.ID, idAt = *keys.ID, n.Get("id")

@@ -75,15 +75,34 @@ func release(b *bytes.Buffer) {
 }
 
 func (o *openAI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	root, q, done := o.open(w, r, openAIPath)
+	if done {
+		return
+	}
+	req, refused := readOpenAI(root, q)
+	reply, ok := o.look(w, q, refused, "messages")
+	switch {
+	case !ok:
+	case reply.failure != nil:
+		o.fail(r.Context(), w, reply, q)
+	case req.stream:
+		o.stream(r.Context(), w, reply, q, req)
+	default:
+		o.block(r.Context(), w, reply, q)
+	}
+}
+
+// open admits a request and reads its body. Where that is refused, done is true and the refusal written.
+func (o *openAI) open(w http.ResponseWriter, r *http.Request, path string) (root *value, q *query, done bool) {
 	body := buffers.Get().(*bytes.Buffer)
 	body.Reset()
 	defer release(body)
-	if e := o.admit(r); e != nil {
+	if e := o.admit(r, path); e != nil {
 		if e.status == http.StatusMethodNotAllowed {
 			w.Header().Set("Allow", http.MethodPost)
 		}
 		o.refuse(w, seed(o.plan.sum).mix(sha256.Sum256([]byte(r.Method+" "+r.URL.Path))), e)
-		return
+		return nil, nil, true
 	}
 	if r.ContentLength > 0 && r.ContentLength <= o.maxBody {
 		body.Grow(int(r.ContentLength) + bytes.MinRead)
@@ -91,38 +110,35 @@ func (o *openAI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, o.maxBody))
 	if err != nil {
 		o.refuse(w, seed(o.plan.sum), o.unreadable(r, err))
-		return
+		return nil, nil, true
 	}
-	root, err := parseValue(body.Bytes())
+	parsed, err := parseValue(body.Bytes())
 	if err != nil {
 		o.refuse(w, seed(o.plan.sum).mix(sha256.Sum256(body.Bytes())), &openAIError{status: 400, kind: invalidRequest,
 			message: "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON. If you have trouble figuring out how to fix this, please contact us through our help center at help.openai.com.)"})
-		return
+		return nil, nil, true
 	}
-	q := &query{attempt: attempt(r.Header.Get("X-Stainless-Retry-Count"))}
-	q.digest = root.digest()
-	req, refused := readOpenAI(&root, q)
+	q = &query{attempt: attempt(r.Header.Get("X-Stainless-Retry-Count"))}
+	q.digest = parsed.digest()
+	return &parsed, q, false
+}
+
+// look finds the script's reply to a request that was read, and sets its headers. Where there is none, the refusal is written; param is the parameter that holds the conversation.
+func (o *openAI) look(w http.ResponseWriter, q *query, refused *openAIError, param string) (*reply, bool) {
 	if refused == nil && !o.plan.allows(q.model) {
 		refused = &openAIError{404, "The model `" + q.model + "` does not exist or you do not have access to it.", invalidRequest, "", "model_not_found"}
 	}
 	if refused != nil {
 		o.refuse(w, o.plan.seed(q), refused)
-		return
+		return nil, false
 	}
 	reply, unanswered := o.plan.reply(q)
 	if unanswered != nil {
-		o.refuse(w, o.plan.seed(q), &openAIError{400, unanswered.what, invalidRequest, "messages", unanswered.code})
-		return
+		o.refuse(w, o.plan.seed(q), &openAIError{400, unanswered.what, invalidRequest, param, unanswered.code})
+		return nil, false
 	}
 	o.headers(w.Header(), &reply, q.attempt)
-	switch {
-	case reply.failure != nil:
-		o.fail(r.Context(), w, &reply, q)
-	case req.stream:
-		o.stream(r.Context(), w, &reply, q, req)
-	default:
-		o.block(r.Context(), w, &reply, q)
-	}
+	return &reply, true
 }
 
 // attempt reads the number of earlier tries that the vendor's clients send; anything else is a first try.
@@ -141,12 +157,12 @@ func (v *value) digest() [sha256.Size]byte {
 }
 
 // admit checks what stands before the body.
-func (o *openAI) admit(r *http.Request) *openAIError {
-	if r.URL.Path != openAIPath {
+func (o *openAI) admit(r *http.Request, path string) *openAIError {
+	if r.URL.Path != path {
 		return &openAIError{status: 404, kind: invalidRequest, message: "Invalid URL (" + printable(r.Method) + " " + printable(r.URL.Path) + ")"}
 	}
 	if r.Method != http.MethodPost {
-		return &openAIError{status: 405, kind: invalidRequest, message: "Not allowed to " + printable(r.Method) + " on " + openAIPath + ". (HINT: Perhaps you meant to use a different HTTP method?)"}
+		return &openAIError{status: 405, kind: invalidRequest, message: "Not allowed to " + printable(r.Method) + " on " + path + ". (HINT: Perhaps you meant to use a different HTTP method?)"}
 	}
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	key = strings.TrimSpace(key)
@@ -398,7 +414,11 @@ func (o *openAI) block(ctx context.Context, w http.ResponseWriter, r *reply, q *
 	b = append(b, ",\n      \"audio_tokens\": 0,\n      \"accepted_prediction_tokens\": 0,\n      \"rejected_prediction_tokens\": 0\n    }\n  },\n  \"service_tier\": \"default\",\n  \"system_fingerprint\": \""...)
 	b = o.appendFingerprint(b, model)
 	b = append(b, "\"\n}\n"...)
+	o.whole(ctx, w, r, b)
+}
 
+// whole writes a body in one piece, or as much of it as the cut leaves.
+func (o *openAI) whole(ctx context.Context, w http.ResponseWriter, r *reply, b []byte) {
 	h := w.Header()
 	h["Content-Type"] = typeJSON
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}

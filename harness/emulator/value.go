@@ -111,6 +111,34 @@ func (v *value) describe() string {
 	}
 }
 
+// append writes the value as JSON, as compact as it can be.
+func (v *value) append(b []byte) []byte {
+	switch v.kind {
+	case '"':
+		return appendQuoted(b, v.text)
+	case '0':
+		return append(b, v.text...)
+	case 't':
+		return append(b, "true"...)
+	case 'f':
+		return append(b, "false"...)
+	case '[', '{':
+	default:
+		return append(b, "null"...)
+	}
+	b = append(b, byte(v.kind))
+	for i := range v.items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		if v.keys != nil {
+			b = append(appendQuoted(b, v.keys[i]), ':')
+		}
+		b = v.items[i].append(b)
+	}
+	return append(b, byte(v.kind)+2) // ] and } stand two behind [ and {
+}
+
 // hashInto writes the value to h so that equal values, whatever the order of their keys and their spaces, write the same bytes and different ones do not.
 func (v *value) hashInto(h hash.Hash, scratch []byte) []byte {
 	scratch = append(scratch[:0], byte(v.kind))

@@ -22,6 +22,8 @@ type Config struct {
 	BaseURL string
 	// Model is the model's name as the server knows it.
 	Model string
+	// API says which of OpenAI's two ways the server speaks; chat completions by default.
+	API openai.API
 	// Placeholder is sent as the credential, for the transport to replace or to take away; "placeholder" by default.
 	Placeholder string
 	// Clock dates a Retry-After; the machine's clock by default.
@@ -47,5 +49,5 @@ func New(config Config, rt http.RoundTripper) (llm.Model, error) {
 		quirks := Quirks()
 		config.Quirks = &quirks
 	}
-	return openai.New(openai.Config{Vendor: config.Vendor, BaseURL: config.BaseURL, Model: config.Model, Placeholder: config.Placeholder, Clock: config.Clock, Quirks: config.Quirks}, rt)
+	return openai.New(openai.Config{Vendor: config.Vendor, BaseURL: config.BaseURL, Model: config.Model, API: config.API, Placeholder: config.Placeholder, Clock: config.Clock, Quirks: config.Quirks}, rt)
 }

@@ -22,3 +22,17 @@ var _ = providertest.Run(providertest.Suite{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
 	},
 })
+
+var _ = providertest.Run(providertest.Suite{
+	Name: "openai, Responses API",
+	New: func(url string, rt http.RoundTripper) (llm.Model, error) {
+		return openai.New(openai.Config{BaseURL: url + "/v1", Model: "gpt-4o-mini", API: openai.Responses}, rt)
+	},
+	Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
+	Asked:        providertest.ResponsesAsked,
+	BrokenStream: providertest.ResponsesBrokenStream,
+	ContentType:  "text/event-stream",
+	Abilities: providertest.Abilities{
+		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
+	},
+})

@@ -83,8 +83,26 @@ func FuzzReply(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Add([]byte(`{"choices":[{"message":{"content":[{"type":"text","text":"x"}],"tool_calls":[{"function":{"arguments":{}}}]},"finish_reason":"stop"}]}`))
+	fuzzReply(f, Chat)
+}
+
+// FuzzResponsesReply is the same for the Responses API.
+func FuzzResponsesReply(f *testing.F) {
+	for _, s := range []string{
+		"data: {\"type\":\"response.output_item.added\",\"output_index\":0,\"item\":{\"type\":\"function_call\",\"name\":\"n\"}}\n\ndata: {\"type\":\"response.function_call_arguments.delta\",\"output_index\":0,\"delta\":\"{}\"}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\"}}\n\n",
+		"data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"type\":\"reasoning\",\"encrypted_content\":\"x\",\"summary\":[{\"text\":\"t\"}]}}\n\ndata: {\"type\":\"response.incomplete\",\"response\":{\"status\":\"incomplete\"}}\n\n",
+		`{"object":"response","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"x"},{"type":"refusal","refusal":"no"}]},{"type":"web_search_call"},{"type":"function_call","arguments":{}}]}`,
+		"data: {\"type\":\"error\",\"message\":\"m\"}\n\n",
+	} {
+		f.Add([]byte(s))
+	}
+	fuzzReply(f, Responses)
+}
+
+// fuzzReply holds a model to its contract, whatever a server sends.
+func fuzzReply(f *testing.F, api API) {
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := New(Config{Model: "m"}, always{data})
+		m, err := New(Config{Model: "m", API: api}, always{data})
 		if err != nil {
 			t.Fatal(err)
 		}

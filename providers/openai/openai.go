@@ -14,7 +14,7 @@
 //   - A call without arguments is sent with {}, malformed arguments go back as the model wrote them.
 //   - Documents are sent as a file part if they are base64; a document by URL has no place in the protocol (warning document-left-out). An assistant message takes text and calls alone.
 //   - Reasoning is not sent back, since the protocol has no place for it and those who use it do not expect it (warning reasoning-left-out, once for a request; never an error). Vendors that want it back get it by [Quirks.ReasoningField].
-//   - Every model is asked through chat completions, also one that takes tools only through the vendor's Responses API: its refusal says so.
+//   - Models are asked through chat completions, and through the Responses API where their [Rule] or [Config.API] says so: with the same settings, calls and results. There reasoning goes back to the vendor as it came, encrypted, and nothing is stored.
 //   - Settings that the model is known to refuse are left out with a warning, see [Rule].
 //   - A message that has nothing to say is not sent.
 //
@@ -57,6 +57,8 @@ type Config struct {
 	BaseURL string
 	// Model is the model's name as the vendor knows it.
 	Model string
+	// API says through which of the vendor's two ways the model is asked; by default the model's rule does.
+	API API
 	// Placeholder is sent as the credential, for the transport to replace by the real one; "placeholder" by default. It is no secret.
 	Placeholder string
 	// Clock dates a Retry-After; the machine's clock by default.
@@ -109,7 +111,7 @@ func New(config Config, rt http.RoundTripper) (llm.Model, error) {
 		// The text is not quoted: it may hold a password.
 		return nil, failure.New(failure.Input, "%s: base_url must be http:// or https:// with a host and without a user", config.Vendor)
 	}
-	m := &model{vendor: config.Vendor, name: config.Model, quirks: *config.Quirks, rule: ruleFor(config.Quirks.Rules, config.Model)}
+	m := &model{vendor: config.Vendor, name: config.Model, api: config.API, quirks: *config.Quirks, rule: ruleFor(config.Quirks.Rules, config.Model)}
 	if m.extra, err = objectMembers(config.Quirks.Extra); err != nil {
 		return nil, failure.New(failure.Input, "%s: extra members of the request: %w", config.Vendor, err)
 	}
@@ -125,6 +127,7 @@ func New(config Config, rt http.RoundTripper) (llm.Model, error) {
 type model struct {
 	vendor string
 	name   string
+	api    API
 	rule   Rule
 	quirks Quirks
 	extra  []member
@@ -134,6 +137,9 @@ type model struct {
 
 // Stream implements [llm.Model].
 func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
+	if m.asksResponses(req) {
+		return m.streamResponses(ctx, req)
+	}
 	return func(yield func(llm.Event, error) bool) {
 		b, err := m.build(req)
 		if err != nil {

@@ -311,7 +311,7 @@ var _ = Describe("a request", func() {
 		if tools {
 			req.Tools = []tool.Spec{{Name: "t", Parameters: `{"type":"object"}`}}
 		}
-		body, warnings := ask(openai.Config{Model: model}, req)
+		body, warnings := ask(openai.Config{Model: model, API: openai.Chat}, req)
 		for key, value := range has {
 			Expect(body).To(HaveKeyWithValue(key, value))
 		}

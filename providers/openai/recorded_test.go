@@ -33,7 +33,7 @@ import (
 // formats are the folders of recordings that are read: all YAML formats that hold chat completions.
 var formats = []string{"go-vcr-v1", "go-vcr-v2", "vcrpy-v1", "ruby-vcr"}
 
-// recording is one recorded exchange with a chat completions endpoint.
+// recording is one recorded exchange with an endpoint.
 type recording struct {
 	format, file string
 	url          string
@@ -78,12 +78,12 @@ func asJSON(n *yaml.Node) []byte {
 	return data
 }
 
-// exchange reads one interaction, and reports false where it is none with a chat completions endpoint.
-func exchange(format, file string, n *yaml.Node) (recording, bool) {
+// exchange reads one interaction, and reports false where it is none with the endpoint.
+func exchange(format, file, endpoint string, n *yaml.Node) (recording, bool) {
 	request, response := node(n, "request"), node(n, "response")
 	r := recording{format: format, file: file, header: http.Header{}, url: node(request, "url").Value + node(request, "uri").Value}
 	u, err := url.Parse(r.url)
-	if err != nil || !strings.EqualFold(node(request, "method").Value, "post") || !strings.HasSuffix(u.Path, "/chat/completions") {
+	if err != nil || !strings.EqualFold(node(request, "method").Value, "post") || !strings.HasSuffix(u.Path, endpoint) {
 		return r, false
 	}
 	for _, place := range [][]string{{"code"}, {"status", "code"}} {
@@ -117,8 +117,14 @@ func exchange(format, file string, n *yaml.Node) (recording, bool) {
 	return r, true
 }
 
-// recordings reads all of a format.
+// recordings reads all chat completions of a format.
 func recordings(format string) []recording {
+	GinkgoHelper()
+	return recordingsOf(format, "/chat/completions")
+}
+
+// recordingsOf reads all of a format that have an endpoint.
+func recordingsOf(format, endpoint string) []recording {
 	GinkgoHelper()
 	root := suite.SharedData("cassettes", format)
 	var found []recording
@@ -139,7 +145,7 @@ func recordings(format string) []recording {
 			list = node(doc.Content[0], "http_interactions")
 		}
 		for _, n := range list.Content {
-			if r, ok := exchange(format, filepath.Base(path), n); ok {
+			if r, ok := exchange(format, filepath.Base(path), endpoint, n); ok {
 				found = append(found, r)
 			}
 		}

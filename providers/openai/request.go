@@ -69,6 +69,20 @@ func (b *builder) settings(req llm.Request) {
 	if s.MaxTokens != nil {
 		b.set(b.rule.maxTokens(), strconv.Itoa(*s.MaxTokens))
 	}
+	b.sampling(s)
+	if s.Seed != nil {
+		b.set("seed", strconv.FormatInt(*s.Seed, 10))
+	}
+	b.request.Stop = s.Stop
+	b.request.ReasoningEffort = b.effortBy(b.rule, s.ReasoningEffort, len(req.Tools) > 0)
+	if s.ResponseSchema != "" {
+		b.request.ResponseFormat = &sdk.ChatCompletionResponseFormat{Type: sdk.ChatCompletionResponseFormatTypeJSONSchema, JSONSchema: &sdk.ChatCompletionResponseFormatJSONSchema{Name: "answer", Schema: json.RawMessage(s.ResponseSchema), Strict: true}}
+	}
+	b.offer(req.Tools, s)
+	b.addExtra()
+}
+
+func (b *builder) sampling(s llm.Settings) {
 	for _, sampling := range [...]struct {
 		name  string
 		value *float64
@@ -81,15 +95,10 @@ func (b *builder) settings(req llm.Request) {
 			b.set(sampling.name, strconv.FormatFloat(*sampling.value, 'g', -1, 64))
 		}
 	}
-	if s.Seed != nil {
-		b.set("seed", strconv.FormatInt(*s.Seed, 10))
-	}
-	b.request.Stop = s.Stop
-	b.effort(s.ReasoningEffort, len(req.Tools) > 0)
-	if s.ResponseSchema != "" {
-		b.request.ResponseFormat = &sdk.ChatCompletionResponseFormat{Type: sdk.ChatCompletionResponseFormatTypeJSONSchema, JSONSchema: &sdk.ChatCompletionResponseFormatJSONSchema{Name: "answer", Schema: json.RawMessage(s.ResponseSchema), Strict: true}}
-	}
-	b.offer(req.Tools, s)
+}
+
+// addExtra sets the members that the server's quirks name.
+func (b *builder) addExtra() {
 	for _, extra := range b.extra {
 		i := slices.IndexFunc(b.call.patch.set, func(m member) bool { return m.name == extra.name })
 		if i < 0 {
@@ -100,9 +109,9 @@ func (b *builder) settings(req llm.Request) {
 	}
 }
 
-func (b *builder) effort(wanted string, tools bool) {
-	sent := b.rule.effort(wanted, tools)
-	b.request.ReasoningEffort = sent
+// effortBy returns the reasoning effort to send by a rule, "" for none.
+func (b *builder) effortBy(rule Rule, wanted string, tools bool) string {
+	sent := rule.effort(wanted, tools)
 	switch {
 	case wanted == "" || sent == wanted:
 	case sent == "":
@@ -110,6 +119,7 @@ func (b *builder) effort(wanted string, tools bool) {
 	default:
 		b.leftOut("reasoning-effort-changed", "%s: reasoning_effort %q is sent as %q", b.name, wanted, sent)
 	}
+	return sent
 }
 
 // toolList is a list of tools and its JSON.

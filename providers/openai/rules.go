@@ -18,6 +18,8 @@ type Rule struct {
 	Efforts []string
 	// EffortWithTools is the only value that the model takes together with tools; "" for no such limit.
 	EffortWithTools string
+	// Responses: the model is asked through the Responses API; ResponsesWithTools: only where the request has tools.
+	Responses, ResponsesWithTools bool
 }
 
 const (
@@ -33,7 +35,12 @@ var Rules = []Rule{
 	{Prefix: "o3", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true},
 	{Prefix: "o4-mini", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true},
 	{Prefix: "gpt-5", MaxTokens: maxCompletionTokens, Effort: true},
-	{Prefix: "gpt-5.6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"none", "low", "medium", "high", "xhigh", "max"}, EffortWithTools: "none"},
+	{Prefix: "gpt-5.6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"none", "low", "medium", "high", "xhigh", "max"}, EffortWithTools: "none", ResponsesWithTools: true},
+	{Prefix: "o1-pro", NoSampling: true, Effort: true, Responses: true},
+	{Prefix: "o3-pro", NoSampling: true, Effort: true, Responses: true},
+	{Prefix: "gpt-5-pro", NoSampling: true, Effort: true, Responses: true},
+	{Prefix: "gpt-5-codex", NoSampling: true, Effort: true, Responses: true},
+	{Prefix: "codex-", NoSampling: true, Effort: true, Responses: true},
 	{Prefix: "gpt-6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"low", "medium", "high", "xhigh", "max"}},
 }
 

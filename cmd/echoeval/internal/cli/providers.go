@@ -42,6 +42,8 @@ type vendor struct {
 	base string
 	// keyEnv is the variable that holds the key where the entry names none; "" where no key is needed.
 	keyEnv string
+	// apis says that there are two ways to ask, as OpenAI has.
+	apis bool
 	// scripted providers send nothing.
 	scripted bool
 	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
@@ -50,14 +52,15 @@ type vendor struct {
 // vendors is the table of providers.
 var vendors = map[string]vendor{
 	openai.Name: {
-		base: openai.BaseURL, keyEnv: "OPENAI_API_KEY",
+		base: openai.BaseURL, keyEnv: "OPENAI_API_KEY", apis: true,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
-			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
+			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model, API: openai.API(p.API), Clock: c}, rt)
 		},
 	},
 	compat.Name: {
+		apis: true,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
-			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
+			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model, API: openai.API(p.API), Clock: c}, rt)
 		},
 	},
 	script.Name: {
@@ -135,6 +138,9 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		v, ok := vendors[p.Vendor]
 		if !ok {
 			return nil, unknownVendor(p.Vendor)
+		}
+		if p.API != "" && !v.apis {
+			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has one way to be asked, and takes no api", p.ID, p.Vendor), "leave out the key api")
 		}
 		c := experiment.Column{
 			Provider: p,
