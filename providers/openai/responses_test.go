@@ -72,8 +72,9 @@ var _ = Describe("the Responses API", func() {
 			{"gpt-5-codex", false, openai.ByRule, "/v1/responses"},
 			{"o3-pro-2025-06-10", false, openai.ByRule, "/v1/responses"},
 			{"o3-pro", false, openai.Chat, "/v1/chat/completions"},
-			{"gpt-5.6-sol", false, openai.ByRule, "/v1/chat/completions"},
-			{"gpt-5.6-sol", true, openai.ByRule, "/v1/responses"},
+			{"gpt-6-astra", false, openai.ByRule, "/v1/chat/completions"},
+			{"gpt-6-astra", true, openai.ByRule, "/v1/responses"},
+			{"gpt-5.6-sol", true, openai.ByRule, "/v1/chat/completions"},
 		} {
 			s := &server{body: thoughtful(true)}
 			req := llm.Request{Messages: user(conversation.Text{Text: "hello"}), Blocking: true}

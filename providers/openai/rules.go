@@ -35,13 +35,13 @@ var Rules = []Rule{
 	{Prefix: "o3", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true},
 	{Prefix: "o4-mini", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true},
 	{Prefix: "gpt-5", MaxTokens: maxCompletionTokens, Effort: true},
-	{Prefix: "gpt-5.6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"none", "low", "medium", "high", "xhigh", "max"}, EffortWithTools: "none", ResponsesWithTools: true},
+	{Prefix: "gpt-5.6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"none", "low", "medium", "high", "xhigh", "max"}, EffortWithTools: "none"},
 	{Prefix: "o1-pro", NoSampling: true, Effort: true, Responses: true},
 	{Prefix: "o3-pro", NoSampling: true, Effort: true, Responses: true},
 	{Prefix: "gpt-5-pro", NoSampling: true, Effort: true, Responses: true},
 	{Prefix: "gpt-5-codex", NoSampling: true, Effort: true, Responses: true},
 	{Prefix: "codex-", NoSampling: true, Effort: true, Responses: true},
-	{Prefix: "gpt-6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"low", "medium", "high", "xhigh", "max"}},
+	{Prefix: "gpt-6", MaxTokens: maxCompletionTokens, NoSampling: true, Effort: true, Efforts: []string{"low", "medium", "high", "xhigh", "max"}, ResponsesWithTools: true},
 }
 
 // ruleFor returns the rule with the longest prefix of model.
