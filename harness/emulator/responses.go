@@ -162,7 +162,7 @@ func (s *response) append(b []byte, whole bool) []byte {
 		u := &s.r.usage
 		b = append(b, `{"input_tokens":`...)
 		b = strconv.AppendInt(b, int64(u.input), 10)
-		b = append(b, `,"input_tokens_details":{"cached_tokens":`...)
+		b = append(b, `,"input_tokens_details":{"cache_write_tokens":0,"cached_tokens":`...)
 		b = strconv.AppendInt(b, int64(u.cached), 10)
 		b = append(b, `},"output_tokens":`...)
 		b = strconv.AppendInt(b, int64(u.output), 10)

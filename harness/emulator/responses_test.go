@@ -24,8 +24,8 @@ func respond(h http.Handler, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// said is the body of a request with one user message; more is put before it.
-func said(user, more string) string {
+// asked is the body of a request with one user message; more is put before it.
+func asked(user, more string) string {
 	return `{"model":"gpt-4o",` + more + `"input":[{"role":"user","content":` + quote(user) + `}]}`
 }
 
@@ -42,11 +42,11 @@ func responsesAccepted() map[string]string {
 		"step 1":   `{"model":"gpt-4o","instructions":"You are helpful",` + functionTool + `"tool_choice":"auto","parallel_tool_calls":true,"store":false,"max_output_tokens":400,"temperature":0,"input":[` + first + `]}`,
 		"step 2":   `{"model":"gpt-4o",` + functionTool + `"input":[` + first + "," + called + "," + answered + `]}`,
 		"a string": `{"model":"gpt-4o","input":"unicode"}`,
-		"parallel": said("Read both in parallel, please", ""),
-		"refusal":  said("refuse", ""),
-		"length":   said("long", `"metadata":{"a":"b"},`),
-		"filtered": said("filtered", ""),
-		"thinking": strings.Replace(said("think", `"reasoning":{"effort":"low","summary":"auto"},"include":["reasoning.encrypted_content"],`), "gpt-4o", "o3-mini", 1),
+		"parallel": asked("Read both in parallel, please", ""),
+		"refusal":  asked("refuse", ""),
+		"length":   asked("long", `"metadata":{"a":"b"},`),
+		"filtered": asked("filtered", ""),
+		"thinking": strings.Replace(asked("think", `"reasoning":{"effort":"low","summary":"auto"},"include":["reasoning.encrypted_content"],`), "gpt-4o", "o3-mini", 1),
 		"an image": `{"model":"gpt-4o","input":[{"role":"user","content":[{"type":"input_image","image_url":"` + pixel + `","detail":"auto"},{"type":"input_text","text":"unicode"}]}]}`,
 	}
 }
@@ -60,9 +60,9 @@ var _ = Describe("the Responses API", func() {
 			w := respond(h, body)
 			Expect(w.Code).To(Equal(200), "%s: %s", name, w.Body)
 			reply := w.Body.String()
-			d.accepts("Response", reply, name)
+			d.accepts("Response", described(reply), name)
 			for _, change := range []string{`"object":`, `"created_at":`, `"output":`} {
-				d.rejects("Response", strings.Replace(reply, change, strings.Replace(change, `":`, `_":`, 1), 1))
+				d.rejects("Response", strings.Replace(described(reply), change, strings.Replace(change, `":`, `_":`, 1), 1))
 			}
 			w = respond(h, with(body, `"stream":true`))
 			Expect(w.Code).To(Equal(200), "%s: %s", name, w.Body)
@@ -78,7 +78,7 @@ var _ = Describe("the Responses API", func() {
 				Expect(json.Unmarshal([]byte(data), &e)).To(Succeed(), data)
 				Expect(head).To(Equal("event: " + e.Type))
 				Expect(e.Number).To(Equal(i))
-				d.accepts("ResponseStreamEvent", data, name)
+				d.accepts("ResponseStreamEvent", described(data), name)
 				if e.Type == "response.completed" || e.Type == "response.incomplete" {
 					whole = string(e.Response)
 				}
@@ -105,11 +105,11 @@ var _ = Describe("the Responses API", func() {
 			`{"model":"gpt-4o","input":[]}`:                                                       "Invalid 'input': empty array",
 			`{"model":"gpt-4o"}`:                                                                  "Missing required parameter: 'input'.",
 			`{"input":"x"}`:                                                                       "Missing required parameter: 'model'.",
-			said("x", `"messages":[],`):                                                           "Unknown parameter: 'messages'.",
-			said("x", `"max_output_tokens":1,`):                                                   "integer below minimum value",
-			said("x", `"include":["reasoning.encrypted_content"],`):                               "Encrypted content is not supported with this model.",
-			said("x", `"tools":[{"type":"web_search"}],`):                                         "the emulator does not support tools of type 'web_search'",
-			said("x", `"previous_response_id":"resp_1",`):                                         "the emulator does not support 'previous_response_id'",
+			asked("x", `"messages":[],`):                                                           "Unknown parameter: 'messages'.",
+			asked("x", `"max_output_tokens":1,`):                                                   "integer below minimum value",
+			asked("x", `"include":["reasoning.encrypted_content"],`):                               "Encrypted content is not supported with this model.",
+			asked("x", `"tools":[{"type":"web_search"}],`):                                         "the emulator does not support tools of type 'web_search'",
+			asked("x", `"previous_response_id":"resp_1",`):                                         "the emulator does not support 'previous_response_id'",
 			`{"model":"gpt-4o","input":[{"role":"user","content":[{"type":"text","text":"x"}]}]}`: "Invalid value: 'text'. Supported values are: 'input_text', 'input_image', and 'input_file'.",
 			`{"model":"gpt-4o","input":[{"type":"custom","role":"user","content":"x"}]}`:          "Invalid value: 'custom'.",
 		} {
@@ -117,9 +117,17 @@ var _ = Describe("the Responses API", func() {
 			Expect(w.Code).To(Equal(400), request)
 			Expect(w.Body.String()).To(ContainSubstring(want), request)
 		}
-		Expect(respond(h, said("e401", "")).Code).To(Equal(401))
+		Expect(respond(h, asked("e401", "")).Code).To(Equal(401))
 	})
 })
+
+// described leaves out what the vendor sends as null, as recorded replies have it, although its description has a string alone there.
+func described(reply string) string {
+	for _, name := range []string{"user", "safety_identifier", "prompt_cache_key", "usage"} {
+		reply = strings.ReplaceAll(reply, `,"`+name+`":null`, "")
+	}
+	return reply
+}
 
 // spoken is what a reply says, without its ids.
 func spoken(reply string) any {

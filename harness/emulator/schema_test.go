@@ -51,6 +51,11 @@ func adapt(v any, found map[string]bool) any {
 		for k := range v {
 			v[k] = adapt(v[k], found)
 		}
+		if _, ok := v["discriminator"]; ok && v["oneOf"] != nil {
+			// A member decides between alternatives that may both fit where it is left out.
+			v["anyOf"] = v["oneOf"]
+			delete(v, "oneOf")
+		}
 		if ref, ok := v["$ref"].(string); ok {
 			name, ok := strings.CutPrefix(ref, componentPrefix)
 			if ok {
