@@ -204,6 +204,9 @@ func (r *reply) stream(ctx context.Context, resp *http.Response) error {
 		}
 		var f frame
 		if err := json.Unmarshal(event.Data, &f, lenient); err != nil {
+			if unknownType(event.Data) {
+				continue
+			}
 			return fmt.Errorf("reading a frame of the reply: %w", err)
 		}
 		if f.Type == "" {
@@ -221,6 +224,17 @@ func (r *reply) stream(ctx context.Context, resp *http.Response) error {
 		return errEmpty
 	}
 	return errNoEnd
+}
+
+// frameTypes are those that are read.
+var frameTypes = []string{"message_start", "content_block_start", "content_block_delta", "content_block_stop", "message_delta", "message_stop", "error"}
+
+// unknownType reports whether a frame is of a type that is not read, whose members may be of any kind.
+func unknownType(data []byte) bool {
+	var f struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(data, &f, lenient) == nil && f.Type != "" && !slices.Contains(frameTypes, f.Type)
 }
 
 // frame takes the next frame of a stream. Those of a type that is not known say nothing.
