@@ -89,7 +89,9 @@ type list = []any
 
 func ptr[T any](v T) *T { return &v }
 
-func user(parts ...conversation.Content) conversation.Message { return conversation.User("m", parts...) }
+func user(parts ...conversation.Content) conversation.Message {
+	return conversation.User("m", parts...)
+}
 
 func text(s string) conversation.Text { return conversation.Text{Text: s} }
 
