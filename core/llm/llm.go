@@ -46,8 +46,18 @@ type Settings struct {
 	ResponseSchema conversation.JSON
 	// ReasoningEffort is the vendor's word for how long to think; "" is not sent.
 	ReasoningEffort string
+	// Thinking is how the model thinks before it answers, in the words of those vendors that have more than an effort.
+	Thinking Thinking
 	// Strict makes content that the vendor cannot take an error instead of leaving it out with a warning.
 	Strict bool
+}
+
+// Thinking are the settings of a model's reasoning. A zero field is not sent.
+type Thinking struct {
+	// BudgetTokens bounds the tokens of the reasoning; Anthropic's models take 1024 or more.
+	BudgetTokens int
+	// Effort is how long to think, of Anthropic's models: low, medium, high, xhigh or max.
+	Effort string
 }
 
 // Event is one piece of a reply: [TextDelta], [ReasoningDelta], [CallStart], [CallDelta], [Part], [Warning] or [Finish].

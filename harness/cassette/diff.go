@@ -151,8 +151,8 @@ func differ(a, b *tree, path, role string, to *[]change) {
 	case a.kind != b.kind:
 		*to = append(*to, change{path, role, a, b})
 	case a.kind == '{':
-		if r := b.member("role"); r != nil && role == "" {
-			role = r.text
+		if role == "" {
+			role = roleOf(b)
 		}
 		all := map[string]bool{}
 		for _, name := range a.names {
@@ -189,8 +189,8 @@ func one(a, b *tree, path, role string, to *[]change) {
 	if there == nil {
 		there = b
 	}
-	if r := there.member("role"); r != nil && role == "" {
-		role = r.text
+	if role == "" {
+		role = roleOf(there)
 	}
 	*to = append(*to, change{path, role, a, b})
 }

@@ -56,6 +56,11 @@ func (r *replyReader) read(s *shape, t *tree) {
 			r.reply.Calls = append(r.reply.Calls, leaf.text)
 		}
 	}
+	if s.reply.within != "" {
+		if whole := t.member(s.reply.within); whole != nil {
+			t = whole
+		}
+	}
 	input, ok := t.number(s.reply.input)
 	if !ok {
 		return
@@ -64,6 +69,10 @@ func (r *replyReader) read(s *shape, t *tree) {
 	u.Output, _ = t.number(s.reply.output)
 	u.Cached, _ = t.number(s.reply.cached)
 	u.Reasoning, _ = t.number(s.reply.reasoning)
+	if s.reply.beside != "" {
+		written, _ := t.number(s.reply.beside)
+		u.Input += u.Cached + written
+	}
 	r.reply.Usage = &u
 }
 

@@ -55,6 +55,8 @@ type replyPaths struct {
 	text, call                       string // of a whole response: the answer, and the names of the tools that it calls
 	pieces, callPiece                string // the same in the events of a stream
 	input, output, cached, reasoning string // tokens, in a response or an event
+	beside                           string // tokens of the input that input leaves out, as it leaves out cached ones then; "" where it has them all
+	within                           string // the member of an event that holds a whole response; "" for none
 }
 
 type fieldClass struct {
@@ -123,6 +125,80 @@ var shapes = []shape{
 			cached: "usage.prompt_tokens_details.cached_tokens", reasoning: "usage.completion_tokens_details.reasoning_tokens",
 		},
 	},
+	{
+		name:     "Anthropic messages",
+		paths:    []string{"/v1/messages"},
+		messages: "messages",
+		fields: []fieldClass{
+			{"model", ClassModel},
+			{"system", ClassSystemPrompt},
+			{"messages", ClassHistory},
+			{"messages[]", ClassHistory},
+			{"messages[role=system]", ClassSystemPrompt},
+			{"messages[role=user]", ClassUserInput},
+			{"messages[role=assistant].content[].input", ClassToolArguments},
+			{"messages[role=tool]", ClassToolResult},
+			{"messages[role=tool].content[].text", ClassUserInput},
+			{"messages[].content[].cache_control", ClassTransport},
+			{"system[].cache_control", ClassTransport},
+			{"tools", ClassToolSchema},
+			{"tools[].description", ClassToolDescription},
+			{"tools[].cache_control", ClassTransport},
+			{"temperature", ClassSampling},
+			{"top_p", ClassSampling},
+			{"top_k", ClassSampling},
+			{"cache_control", ClassTransport},
+			{"diagnostics", ClassTransport},
+			{"inference_geo", ClassTransport},
+			{"metadata", ClassTransport},
+			{"service_tier", ClassTransport},
+			{"speed", ClassTransport},
+		},
+		texts: []textPart{
+			{"system", PartSystem},
+			{"system[].text", PartSystem},
+			{"messages[role=user].content", PartUser},
+			{"messages[role=user].content[].text", PartUser},
+			{"messages[role=tool].content[].text", PartUser},
+			{"messages[role=tool].content[].content", PartTool},
+			{"messages[role=tool].content[].content[].text", PartTool},
+			{"messages[role=assistant].content", PartAny},
+			{"messages[role=assistant].content[].text", PartAny},
+			{"tools[].description", PartAny},
+		},
+		reply: replyPaths{
+			text: "content[].text", call: "content[].name",
+			pieces: "delta.text", callPiece: "content_block.name",
+			input: "usage.input_tokens", output: "usage.output_tokens",
+			cached: "usage.cache_read_input_tokens", reasoning: "usage.output_tokens_details.thinking_tokens",
+			beside: "usage.cache_creation_input_tokens", within: "message",
+		},
+	},
+}
+
+// resultMarks tell the messages of a user that hold results of tools, where a vendor gives these no role of their own: by a member of the first element of a list. Such a message has the role tool.
+var resultMarks = []struct{ list, member, value string }{
+	{"content", "type", "tool_result"},
+}
+
+// roleOf is the role of a message, "" of what is none.
+func roleOf(t *tree) string {
+	r := t.member("role")
+	if r == nil {
+		return ""
+	}
+	if r.text == "user" {
+		for _, mark := range resultMarks {
+			list := t.member(mark.list)
+			if list == nil || list.kind != '[' || len(list.kids) == 0 {
+				continue
+			}
+			if m := list.kids[0].member(mark.member); m != nil && m.text == mark.value {
+				return "tool"
+			}
+		}
+	}
+	return r.text
 }
 
 // descriptions are members of a JSON Schema that only explain. Anywhere within a tool's schema they are tool-description.

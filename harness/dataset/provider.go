@@ -21,6 +21,8 @@ type Provider struct {
 	BaseURL string
 	// API is which of a vendor's ways is taken, where it has more than one; "" leaves it to the model.
 	API string
+	// APIVersion is the version of the vendor's API; "" is the provider's default.
+	APIVersion string
 	// APIKeyEnv names the environment variable that holds the key; "" is the vendor's usual one.
 	APIKeyEnv string
 	Settings  llm.Settings
@@ -39,26 +41,28 @@ type Provider struct {
 type Price struct{ Input, Output money.USD }
 
 type providerKeys struct {
-	ID        *string             `yaml:"id"`
-	Provider  string              `yaml:"provider,required"`
-	Model     *string             `yaml:"model"`
-	BaseURL   *string             `yaml:"base_url"`
-	APIKeyEnv *string             `yaml:"api_key_env"`
-	API       *string             `yaml:"api" values:"chat,responses" doc:"which of OpenAI's two ways is taken; by default the model decides"`
-	Agent     strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
-	Role      *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
-	Price     *priceKeys          `yaml:"price" doc:"USD per million tokens"`
-	Limits    *providerLimitsKeys `yaml:"limits"`
+	ID         *string             `yaml:"id"`
+	Provider   string              `yaml:"provider,required"`
+	Model      *string             `yaml:"model"`
+	BaseURL    *string             `yaml:"base_url"`
+	APIVersion *string             `yaml:"api_version" doc:"the version of the vendor's API"`
+	API        *string             `yaml:"api" values:"chat,responses" doc:"which of OpenAI's two ways is taken; by default the model decides"`
+	APIKeyEnv  *string             `yaml:"api_key_env"`
+	Agent      strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
+	Role       *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
+	Price      *priceKeys          `yaml:"price" doc:"USD per million tokens"`
+	Limits     *providerLimitsKeys `yaml:"limits"`
 
-	MaxTokens         *int     `yaml:"max_tokens"`
-	Temperature       *float64 `yaml:"temperature"`
-	TopP              *float64 `yaml:"top_p"`
-	Seed              *int64   `yaml:"seed"`
-	Stop              []string `yaml:"stop"`
-	ToolChoice        *string  `yaml:"tool_choice"`
-	ParallelToolCalls *bool    `yaml:"parallel_tool_calls"`
-	ReasoningEffort   *string  `yaml:"reasoning_effort"`
-	Capabilities      *string  `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
+	MaxTokens         *int          `yaml:"max_tokens"`
+	Temperature       *float64      `yaml:"temperature"`
+	TopP              *float64      `yaml:"top_p"`
+	Seed              *int64        `yaml:"seed"`
+	Stop              []string      `yaml:"stop"`
+	ToolChoice        *string       `yaml:"tool_choice"`
+	ParallelToolCalls *bool         `yaml:"parallel_tool_calls"`
+	ReasoningEffort   *string       `yaml:"reasoning_effort"`
+	Thinking          *thinkingKeys `yaml:"thinking" doc:"how the model thinks before it answers"`
+	Capabilities      *string       `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
 }
 
 // UnknownKey implements [strict.UnknownKey].
@@ -66,8 +70,22 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 	if name == "api_key" {
 		return "a key does not stand in a file", "name the environment variable that holds it: api_key_env: OPENAI_API_KEY"
 	}
-	return later(name, "target", "api_version", "thinking")
+	return later(name, "target")
 }
+
+type thinkingKeys struct {
+	BudgetTokens *int    `yaml:"budget_tokens" doc:"the most tokens of it, from 1024"`
+	Effort       *string `yaml:"effort" values:"low,medium,high,xhigh,max"`
+}
+
+// apiVersions are the versions of those vendors' APIs that have several, the default first.
+var apiVersions = map[string][]string{"anthropic": {"2026-10-21", "2023-06-01"}}
+
+// thinkers are the vendors that know a key of thinking.
+var thinkers = map[string][]string{"budget_tokens": {"anthropic"}, "effort": {"anthropic"}}
+
+// minBudget is the smallest number of tokens that a model takes for thinking.
+const minBudget = 1024
 
 type priceKeys struct {
 	Input  *float64 `yaml:"input,required"`
@@ -153,6 +171,7 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 		v.Agent = d.agent(keys.Agent, p.Key("agent"))
 		keys.settings(n, &v, p)
 		keys.check(n, p)
+		keys.checkVendor(n, p)
 	default:
 		p.WrongType(n, "a provider: vendor:model, or a mapping")
 		return v, false
@@ -197,6 +216,10 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
 	}
 	v.Settings.Strict = k.Capabilities != nil
+	v.APIVersion = value(k.APIVersion)
+	if k.Thinking != nil {
+		v.Settings.Thinking = llm.Thinking{BudgetTokens: value(k.Thinking.BudgetTokens), Effort: value(k.Thinking.Effort)}
+	}
 	v.Role = value(k.Role)
 	if l := k.Limits; l != nil {
 		v.Limits = ProviderLimits{value(l.RPM), value(l.TPM), value(l.Concurrency)}
@@ -259,5 +282,39 @@ func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
 	if k.MaxTokens != nil && *k.MaxTokens < 1 {
 		q, pos := at("max_tokens")
 		q.Add(pos, "", "want a whole number from 1")
+	}
+}
+
+// checkVendor looks at the settings that only some vendors have.
+func (k *providerKeys) checkVendor(n strict.Node, p *strict.Problems) {
+	if k.APIVersion != nil {
+		at, known := n.Get("api_version").Pos(), apiVersions[k.Provider]
+		switch {
+		case known == nil:
+			p.Key("api_version").Add(at, "leave it out", "provider %q has no api_version", k.Provider)
+		case !slices.Contains(known, *k.APIVersion):
+			p.Key("api_version").Add(at, strict.Suggest(*k.APIVersion, known), "unknown api_version %q", *k.APIVersion)
+		}
+	}
+	if k.Thinking == nil {
+		return
+	}
+	in, q := n.Get("thinking"), p.Key("thinking")
+	for key := range in.Fields() {
+		if vendors, known := thinkers[key.Name]; known && !slices.Contains(vendors, k.Provider) {
+			q.Key(key.Name).Add(in.Get(key.Name).Pos(), "it is a setting of "+strings.Join(vendors, ", "), "provider %q knows no %s of thinking", k.Provider, key.Name)
+		}
+	}
+	if budget := k.Thinking.BudgetTokens; budget != nil {
+		at := in.Get("budget_tokens").Pos()
+		switch {
+		case *budget < minBudget:
+			q.Key("budget_tokens").Add(at, "", "want a whole number from %d", minBudget)
+		case k.MaxTokens != nil && *budget >= *k.MaxTokens:
+			q.Key("budget_tokens").Add(at, "max_tokens counts thinking too: raise it above the budget", "a budget of %d leaves nothing of max_tokens %d", *budget, *k.MaxTokens)
+		}
+	}
+	if k.Thinking.Effort != nil && k.ReasoningEffort != nil {
+		p.Key("reasoning_effort").Add(n.Get("reasoning_effort").Pos(), "keep one of them", "reasoning_effort and an effort of thinking exclude each other")
 	}
 }

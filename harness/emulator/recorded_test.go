@@ -23,7 +23,7 @@ import (
 // shape writes a JSON text with each value that is no container replaced by its kind: what is left is which keys are there, in which order, and where null is. Texts that both sides must agree on are kept.
 func shape(text string) string {
 	GinkgoHelper()
-	kept := map[string]bool{"object": true, "role": true, "type": true, "service_tier": true, "finish_reason": true}
+	kept := map[string]bool{"object": true, "role": true, "type": true, "service_tier": true, "finish_reason": true, "stop_reason": true}
 	d := jsontext.NewDecoder(strings.NewReader(text))
 	var b strings.Builder
 	key := ""

@@ -96,7 +96,7 @@ func frameEnd(s string) int {
 }
 
 // terminals are the lines by which vendors say that a stream is whole. A reader may stop there without waiting for the end of the body.
-var terminals = []string{"data: [DONE]", "data:[DONE]"}
+var terminals = []string{"data: [DONE]", "data:[DONE]", "event: message_stop", "event:message_stop"}
 
 // The drain after a terminal line, or after a short body whose end its reader did not look for.
 const (
@@ -124,7 +124,7 @@ type recorded struct {
 }
 
 // tail is enough of a stream to hold its terminal line.
-const tail = 64
+const tail = 256
 
 func (b *recorded) Read(p []byte) (int, error) {
 	b.mu.Lock()

@@ -19,7 +19,7 @@ var _ = providertest.Run(providertest.Suite{
 	BrokenStream: providertest.ChatBrokenStream,
 	ContentType:  "text/event-stream",
 	Abilities: providertest.Abilities{
-		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
+		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true,
 	},
 })
 

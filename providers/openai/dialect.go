@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/echoeval/echoeval/core/clock"
+	"github.com/echoeval/echoeval/providers/reason"
 )
 
 // call is what the model and the dialect tell each other about one request, beside the SDK. It travels in the request's context.
@@ -44,7 +45,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), repetitions(resp)
+	c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), reason.Repetitions(resp)
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, refusal(d.vendor, resp, d.clock.Now())

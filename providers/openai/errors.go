@@ -1,15 +1,11 @@
 package openai
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -17,6 +13,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
+	"github.com/echoeval/echoeval/providers/reason"
 )
 
 // maxErrorBody is how much of a refusal is read.
@@ -27,11 +24,11 @@ func refusal(vendor string, resp *http.Response, now time.Time) *llm.Error {
 	data, readErr := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	e := &llm.Error{Vendor: vendor, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode)}
 	e.RetryAfter, _ = transport.RetryAfter(resp.Header, now)
-	e.Retries = repetitions(resp)
+	e.Retries = reason.Repetitions(resp)
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
-		e.Message = excerpt(string(data))
+		e.Message = reason.Excerpt(string(data))
 	}
 	if e.Message == "" {
 		e.Message = http.StatusText(resp.StatusCode)
@@ -49,7 +46,7 @@ func requestID(h http.Header) string {
 			if hexadecimal(strings.TrimPrefix(id, "req_")) {
 				return id // the vendor's form, which every reply has and no key
 			}
-			return excerpt(id)
+			return reason.Excerpt(id)
 		}
 	}
 	return ""
@@ -60,26 +57,6 @@ func hexadecimal(s string) bool {
 	return len(s) <= 64 && strings.Trim(s, "0123456789abcdefABCDEF-") == ""
 }
 
-// repetitions is how many times the request was repeated before it got this reply.
-func repetitions(resp *http.Response) int {
-	if resp.Request == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(resp.Request.Header.Get(transport.RetryCountHeader))
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-func retries(err error) (int, bool) {
-	var retried *transport.RetriedError
-	if errors.As(err, &retried) {
-		return retried.Retries, true
-	}
-	return 0, false
-}
-
 // answer is what the body of an error says.
 type answer struct {
 	Message, Type, Code string
@@ -88,7 +65,7 @@ type answer struct {
 }
 
 func (a answer) into(e *llm.Error) {
-	e.Message, e.Type, e.Code = excerpt(a.Message), excerpt(a.Type), excerpt(a.Code)
+	e.Message, e.Type, e.Code = reason.Excerpt(a.Message), reason.Excerpt(a.Type), reason.Excerpt(a.Code)
 	if e.Status < http.StatusBadRequest && a.Status != 0 {
 		e.Retryable = transport.MayPass(a.Status)
 	}
@@ -164,25 +141,4 @@ func plain(v jsontext.Value) string {
 		return ""
 	}
 	return string(v)
-}
-
-// keyShape finds what may be a key. Vendors mostly mask it where they repeat it, but the placeholder's place is no place for a part of one either.
-var keyShape = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(?:sk|pk|rk|gsk|hf|xai|aiza|key|nvapi|r8)[-_][\w*.-]{6,}[\w*]`)
-})
-
-// excerpt makes a text of a server fit for a message: one line, no control characters, no key, not long.
-func excerpt(s string) string {
-	const limit = 1000
-	s = strings.ToValidUTF8(s, "\ufffd")
-	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
-	s = keyShape().ReplaceAllString(s, "[secret]")
-	if len(s) <= limit {
-		return s
-	}
-	cut := limit
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "..."
 }

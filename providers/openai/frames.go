@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echoeval/echoeval/providers/reason"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -283,7 +284,7 @@ func (f *frames) finish() {
 	switch {
 	case f.done || f.end != nil:
 	case !f.known && len(f.stray) > 0:
-		f.end = fmt.Errorf("%w: %s", errNoFormat, excerpt(string(f.stray)))
+		f.end = fmt.Errorf("%w: %s", errNoFormat, reason.Excerpt(string(f.stray)))
 	default:
 		f.end = errNoMarker
 	}

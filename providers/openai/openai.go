@@ -41,6 +41,7 @@ import (
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/providers/reason"
 )
 
 // Name is the vendor's name.
@@ -190,7 +191,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		return refused
 	}
 	e := &llm.Error{Vendor: m.vendor, Status: c.status, RequestID: c.requestID, Retries: c.retries, Err: err}
-	if n, ok := retries(err); ok {
+	if n, ok := reason.Retries(err); ok {
 		e.Retries = n
 	}
 	var answered *answerError
@@ -204,17 +205,12 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 	case errors.As(err, &sent):
 		// Its text would repeat method and URL.
 		e.Err = sent.Err
-		e.Retryable = !isFinal(err)
+		e.Retryable = !reason.Final(err)
 	case errors.Is(err, errBroken):
-		e.Retryable = !isFinal(err)
+		e.Retryable = !reason.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true
 	}
 	return e
-}
-
-func isFinal(err error) bool {
-	var f interface{ Final() bool }
-	return errors.As(err, &f) && f.Final()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/providers/reason"
 )
 
 // lenient takes what servers send although RFC 8259 advises against it.
@@ -298,7 +299,7 @@ func (r *reply) content(c content) error {
 		case "image_url":
 			err = r.image(p)
 		default:
-			err = r.warn("content-left-out", fmt.Sprintf("a part of type %q was left out of the reply", excerpt(p.Type)))
+			err = r.warn("content-left-out", fmt.Sprintf("a part of type %q was left out of the reply", reason.Excerpt(p.Type)))
 		}
 		if err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/providers/openai"
+	"github.com/echoeval/echoeval/providers/providertest"
 )
 
 // event writes an event of the Responses API.
@@ -183,18 +184,18 @@ var _ = Describe("the Responses API", func() {
 	It("decodes recorded replies to the same text, calls and usage", func() {
 		counts := map[string]int{}
 		for _, format := range formats {
-			for _, r := range recordingsOf(format, "/responses") {
-				where := format + "/" + r.file
+			for _, r := range providertest.Recordings(format, "/responses") {
+				where := format + "/" + r.File
 				want, failed := readResponse(r)
-				reply, err := llm.Generate(context.Background(), newModel(openai.Config{Model: "m", API: openai.Responses}, serve(r)), llm.Request{Messages: user(conversation.Text{Text: "x"}), Blocking: !r.sse})
-				if failed || r.status >= 400 {
+				reply, err := llm.Generate(context.Background(), newModel(openai.Config{Model: "m", API: openai.Responses}, serve(r)), llm.Request{Messages: user(conversation.Text{Text: "x"}), Blocking: !r.SSE})
+				if failed || r.Status >= 400 {
 					Expect(err).To(HaveOccurred(), where)
 					counts["error"]++
 					continue
 				}
 				Expect(err).NotTo(HaveOccurred(), where)
 				Expect(summary(reply)).To(Equal(want), where)
-				if r.sse {
+				if r.SSE {
 					counts["SSE"]++
 				} else {
 					counts["blocking"]++
@@ -213,18 +214,18 @@ var _ = Describe("the Responses API", func() {
 })
 
 // readResponse walks generic trees: no type of the package and none of the SDK takes part. A stream is read from the whole reply that its last event repeats.
-func readResponse(r recording) (p plain, failed bool) {
+func readResponse(r providertest.Recording) (p plain, failed bool) {
 	GinkgoHelper()
 	tree := map[string]any{}
 	var done []any
-	if r.sse {
-		for line := range strings.Lines(string(r.body)) {
+	if r.SSE {
+		for line := range strings.Lines(string(r.Body)) {
 			data, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "data:")
 			if !ok || strings.TrimSpace(data) == "[DONE]" {
 				continue
 			}
 			var e map[string]any
-			Expect(json.Unmarshal([]byte(data), &e)).To(Succeed(), r.file)
+			Expect(json.Unmarshal([]byte(data), &e)).To(Succeed(), r.File)
 			if e["type"] == "response.output_item.done" {
 				done = append(done, e["item"])
 			}
@@ -233,7 +234,7 @@ func readResponse(r recording) (p plain, failed bool) {
 			}
 		}
 	} else {
-		Expect(json.Unmarshal(r.body, &tree)).To(Succeed(), r.file)
+		Expect(json.Unmarshal(r.Body, &tree)).To(Succeed(), r.File)
 	}
 	if tree["error"] != nil {
 		return p, true

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"testing/iotest"
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
@@ -15,6 +17,7 @@ import (
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/harness/emulator"
 )
 
@@ -50,6 +53,16 @@ func (s Suite) requests() {
 				{Role: conversation.RoleAssistant, Parts: []string{"text:Found."}},
 				{Role: conversation.RoleUser, Parts: []string{"text:And now?"}},
 			}))
+		})
+	}
+
+	if s.Abilities.References {
+		ginkgo.It("sends a schema with references as it is", func() {
+			w := s.play(text("a"))
+			req := hello()
+			req.Tools = []tool.Spec{{Name: "walk", Parameters: `{"type":"object","properties":{"list":{"$ref":"#/$defs/node"}},"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/$defs/node"},"n":{"type":"integer","maximum":12345678901234567890}}}}}`}}
+			w.generate(req)
+			gomega.Expect(w.lastAsked().Schemas).To(gomega.Equal([]string{string(req.Tools[0].Parameters)}))
 		})
 	}
 
@@ -199,6 +212,50 @@ func (s Suite) replies() {
 		gomega.Expect(ids).To(gomega.HaveLen(2))
 	})
 
+	if thinking := s.Abilities.Thinking; thinking != nil {
+		ginkgo.It("gives reasoning back as it came, after the conversation was stored", func() {
+			for _, blocking := range s.ways() {
+				w := s.play(
+					emulator.Step{Reasoning: "Look first. " + kept, Text: ptr("Looking."), Calls: []emulator.Call{{Name: "lookup", Args: emulator.Object(`{"name":"x"}`)}}},
+					emulator.Step{Reasoning: "Now I know.", Text: ptr("It is {{last_tool_result}}.")})
+				req := hello()
+				req.Tools, req.Settings.Thinking, req.Blocking = []tool.Spec{lookup()}, *thinking, blocking
+				reply := w.generate(req)
+				gomega.Expect(reply.Warnings).To(gomega.BeEmpty())
+				gomega.Expect(reply.Parts).To(gomega.HaveLen(3))
+				thought, ok := reply.Parts[0].(conversation.Reasoning)
+				gomega.Expect(ok).To(gomega.BeTrue(), "%T", reply.Parts[0])
+				gomega.Expect(thought.Text).To(gomega.Equal("Look first. " + kept))
+
+				made := calls(reply)[0]
+				ctx, err := conversation.New(nil).Append(append(req.Messages, conversation.Assistant("m", reply.Parts...), conversation.ToolResults("m", conversation.ToolResult{ID: made.ID, Result: `"42"`}))...)
+				gomega.Expect(err).NotTo(gomega.HaveOccurred())
+				stored, warnings, err := conversation.Decode(ctx.AppendJSON(nil))
+				gomega.Expect(err).NotTo(gomega.HaveOccurred())
+				gomega.Expect(warnings).To(gomega.BeEmpty())
+				req.Messages = nil
+				for _, m := range stored.Messages() {
+					req.Messages = append(req.Messages, m)
+				}
+				gomega.Expect(w.generate(req).Parts).To(gomega.ContainElement(conversation.Text{Text: "It is 42."}))
+				asked := w.lastAsked().Messages
+				gomega.Expect(asked[1].Parts).To(gomega.HaveExactElements("reasoning:Look first. "+kept, "text:Looking.", `call:lookup:{"name":"x"}`))
+			}
+		})
+	}
+
+	ginkgo.It("reads the same whatever the pieces in which the bytes arrive", func() {
+		handler := s.script(cutStep())
+		w := s.start(handler)
+		req := hello()
+		req.Tools = []tool.Spec{lookup()}
+		want := w.generate(req)
+		for _, pieces := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader} {
+			w.reads = pieces
+			gomega.Expect(w.generate(req)).To(gomega.Equal(want))
+		}
+	})
+
 	ginkgo.It("gives the first piece before the server sends the last", func() {
 		handler := s.script(emulator.Step{Text: ptr("one two three four"), Fragment: 4, Slow: &emulator.Slow{ChunkDelay: time.Millisecond}})
 		open := make(chan struct{})
@@ -248,8 +305,8 @@ func sameParts(got, want []conversation.Content) bool {
 
 // failures looks at errors.
 func (s Suite) failures() {
-	for _, status := range []int{400, 401, 403, 404, 429, 500} {
-		ginkgo.It("reports "+http.StatusText(status), func() {
+	for _, status := range []int{400, 401, 403, 404, 408, 413, 429, 500, 529} {
+		ginkgo.It("reports "+strings.TrimSpace(strconv.Itoa(status)+" "+http.StatusText(status)), func() {
 			for _, blocking := range s.ways() {
 				after := 3 * time.Second
 				w := s.play(emulator.Step{Error: &emulator.Error{Status: status, Message: "because of " + kept, RetryAfter: &after}})
@@ -262,7 +319,7 @@ func (s Suite) failures() {
 				gomega.Expect(e.Type).NotTo(gomega.BeEmpty())
 				gomega.Expect(e.RequestID).NotTo(gomega.BeEmpty())
 				gomega.Expect(e.RetryAfter).To(gomega.Equal(after))
-				gomega.Expect(e.Retryable).To(gomega.Equal(status == 429 || status == 500))
+				gomega.Expect(e.Retryable).To(gomega.Equal(transport.MayPass(status)))
 				gomega.Expect(w.asked).To(gomega.HaveLen(1), "a provider does not repeat by itself")
 			}
 		})

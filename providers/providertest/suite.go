@@ -54,6 +54,10 @@ type Abilities struct {
 	Blocking bool
 	// CachedTokens and ReasoningTokens are counted in the usage.
 	CachedTokens, ReasoningTokens bool
+	// References: the schema of a tool may have $ref.
+	References bool
+	// Thinking are the settings with which a reply shows what the model thought, signed, and with which the vendor wants it back; nil where there are none.
+	Thinking *llm.Thinking
 }
 
 // Asked is what a request asks, in no vendor's form.
@@ -69,7 +73,7 @@ type Asked struct {
 // AskedMessage is one message of a request.
 type AskedMessage struct {
 	Role conversation.Role
-	// Parts are in order: "text:..." , "image:<media type>:<base64>" or "image:<url>", "document:<base64>", "call:<name>:<arguments>", "result:<text>".
+	// Parts are in order: "text:..." , "image:<media type>:<base64>" or "image:<url>", "document:<base64>", "reasoning:<text>", "call:<name>:<arguments>", "result:<text>".
 	Parts []string
 	// IDs are the ids of calls and results, in order.
 	IDs []string
@@ -92,6 +96,9 @@ type world struct {
 	base   *http.Transport
 	model  llm.Model
 
+	// reads cuts the bodies into other reads; nil leaves them.
+	reads func(io.Reader) io.Reader
+
 	mu       sync.Mutex
 	asked    [][]byte
 	received []byte // of the last reply
@@ -109,6 +116,12 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer w.mu.Unlock()
 	w.opened++
 	w.received = nil
+	if w.reads != nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{w.reads(resp.Body), resp.Body}
+	}
 	resp.Body = &watched{ReadCloser: resp.Body, w: w}
 	return resp, nil
 }

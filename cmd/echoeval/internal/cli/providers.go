@@ -26,6 +26,7 @@ import (
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/providers/anthropic"
 	"github.com/echoeval/echoeval/providers/compat"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
@@ -44,6 +45,8 @@ type vendor struct {
 	keyEnv string
 	// apis says that there are two ways to ask, as OpenAI has.
 	apis bool
+	// auth is how the vendor wants its key; the zero value is [transport.Bearer].
+	auth transport.Scheme
 	// scripted providers send nothing.
 	scripted bool
 	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
@@ -55,6 +58,12 @@ var vendors = map[string]vendor{
 		base: openai.BaseURL, keyEnv: "OPENAI_API_KEY", apis: true,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model, API: openai.API(p.API), Clock: c}, rt)
+		},
+	},
+	anthropic.Name: {
+		base: anthropic.BaseURL, keyEnv: "ANTHROPIC_API_KEY", auth: transport.Scheme{Header: "X-Api-Key"},
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+			return anthropic.New(anthropic.Config{BaseURL: p.BaseURL, APIVersion: p.APIVersion, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	compat.Name: {
@@ -213,7 +222,7 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 			return nil, err
 		}
 	}
-	return transport.Auth(transport.Bearer, func(context.Context) (transport.Secret, error) { return key, nil }, rt), nil
+	return transport.Auth(cmp.Or(v.auth, transport.Bearer), func(context.Context) (transport.Secret, error) { return key, nil }, rt), nil
 }
 
 // keyOf takes the key from the environment. A server on this machine gets a placeholder where there is none.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/echoeval/echoeval/providers/anthropic"
 	"github.com/echoeval/echoeval/providers/compat"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
@@ -13,9 +14,10 @@ import (
 
 // abilities says for each row of vendors what its models can be given. A model may know less than its vendor's protocol.
 var abilities = map[string][]string{
-	openai.Name: {"streaming", "tools", "images", "documents"},
-	compat.Name: {"streaming", "tools", "images"},
-	script.Name: {"tools"},
+	anthropic.Name: {"streaming", "tools", "images", "documents"},
+	openai.Name:    {"streaming", "tools", "images", "documents"},
+	compat.Name:    {"streaming", "tools", "images"},
+	script.Name:    {"tools"},
 }
 
 // addresses says what a vendor is whose address is not fixed.
@@ -84,7 +86,7 @@ func newProvidersLs(s *State) *cobra.Command {
 				case l.Note != nil:
 					where = *l.Note
 				}
-				if _, err := fmt.Fprintf(s.Stdout, "%-8s %-25s %-38s %s\n", l.Name, setup, strings.Join(l.Can, ", "), where); err != nil {
+				if _, err := fmt.Fprintf(s.Stdout, "%-9s %-28s %-38s %s\n", l.Name, setup, strings.Join(l.Can, ", "), where); err != nil {
 					return unwritable(err)
 				}
 			}

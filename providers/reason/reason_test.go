@@ -1,0 +1,62 @@
+package reason_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/echoeval/echoeval/ci/suite"
+	"github.com/echoeval/echoeval/core/transport"
+	"github.com/echoeval/echoeval/providers/reason"
+)
+
+func TestReason(t *testing.T) { suite.Run(t, "reason") }
+
+type final struct{ error }
+
+func (final) Final() bool { return true }
+
+var _ = Describe("what a server said", func() {
+	DescribeTable("is fit for a message", func(said, want string) { Expect(reason.Excerpt(said)).To(Equal(want)) },
+		Entry("as it is", "no such model", "no such model"),
+		Entry("on one line", "a\r\n\tb\x1b[31m", "a b [31m"),
+		Entry("without half a character", "caf\xc3", "caf\ufffd"),
+		Entry("without a key", "the key sk-ant-0123456789abcdef is wrong", "the key [secret] is wrong"),
+		Entry("without a bearer", "got Bearer abc.def", "got [secret]"))
+
+	It("is not long and ends on a whole character", func() {
+		long := reason.Excerpt(strings.Repeat("é", 2000))
+		Expect(len(long)).To(BeNumerically("<", 1010))
+		Expect(utf8.ValidString(long)).To(BeTrue())
+	})
+})
+
+var _ = Describe("how often a request was sent", func() {
+	It("stands in the reply's request", func() {
+		resp := &http.Response{}
+		Expect(reason.Repetitions(resp)).To(Equal(0))
+		resp.Request = &http.Request{Header: http.Header{}}
+		Expect(reason.Repetitions(resp)).To(Equal(0))
+		resp.Request.Header.Set(transport.RetryCountHeader, "2")
+		Expect(reason.Repetitions(resp)).To(Equal(2))
+	})
+
+	It("stands in the error", func() {
+		n, ok := reason.Retries(fmt.Errorf("asking: %w", &transport.RetriedError{Retries: 3, Err: errors.New("x")}))
+		Expect(ok).To(BeTrue())
+		Expect(n).To(Equal(3))
+		_, ok = reason.Retries(errors.New("x"))
+		Expect(ok).To(BeFalse())
+	})
+
+	It("does not go on after an error that is final", func() {
+		Expect(reason.Final(fmt.Errorf("asking: %w", final{errors.New("x")}))).To(BeTrue())
+		Expect(reason.Final(errors.New("x"))).To(BeFalse())
+	})
+})
