@@ -53,7 +53,7 @@ func responsesAccepted() map[string]string {
 
 var _ = Describe("the Responses API", func() {
 	It("has replies and events that fit the published description", func() {
-		d := newDescription()
+		d := newDescription("openai-openapi.yaml")
 		h := handler(full(), emulator.Options{})
 		for name, body := range responsesAccepted() {
 			d.accepts("CreateResponse", body, name)

@@ -166,32 +166,3 @@ func (v *value) hashInto(h hash.Hash, scratch []byte) []byte {
 
 // json writes the value as JSON: numbers as they were, without spaces.
 func (v *value) json() string { return string(v.append(nil)) }
-
-func (v *value) append(b []byte) []byte {
-	switch v.kind {
-	case 'n':
-		return append(b, "null"...)
-	case 't':
-		return append(b, "true"...)
-	case 'f':
-		return append(b, "false"...)
-	case '"':
-		return appendQuoted(b, v.text)
-	case '0':
-		return append(b, v.text...)
-	}
-	b = append(b, byte(v.kind))
-	for i := range v.items {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		if v.keys != nil {
-			b = append(appendQuoted(b, v.keys[i]), ':')
-		}
-		b = v.items[i].append(b)
-	}
-	if v.kind == '{' {
-		return append(b, '}')
-	}
-	return append(b, ']')
-}
