@@ -11,6 +11,7 @@ var libraries = []library{
 	{"github.com/olekukonko/tablewriter", []string{"reports/terminal"}, "the terminal's table"},
 	{"github.com/mattn/go-runewidth", []string{"reports/terminal"}, "the width of text on a terminal"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, "the vendor's SDK"},
+	{"google.golang.org/genai", []string{"providers/gemini"}, "the vendor's SDK"},
 	{"cel.dev/cel-go", []string{"harness/filter"}, "the expressions of --filter and of overrides"},
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},
 	{"github.com/spf13/pflag", []string{cli}, "flags, as cobra knows them"},

@@ -46,6 +46,8 @@ type Settings struct {
 	ResponseSchema conversation.JSON
 	// ReasoningEffort is the vendor's word for how long to think; "" is not sent.
 	ReasoningEffort string
+	// ThinkingBudget is how many tokens may go into reasoning, in the vendor's own bounds; nil is not sent.
+	ThinkingBudget *int
 	// Strict makes content that the vendor cannot take an error instead of leaving it out with a warning.
 	Strict bool
 }
@@ -53,8 +55,11 @@ type Settings struct {
 // Event is one piece of a reply: [TextDelta], [ReasoningDelta], [CallStart], [CallDelta], [Part], [Warning] or [Finish].
 type Event interface{ event() }
 
-// TextDelta is a piece of text.
-type TextDelta struct{ Text string }
+// TextDelta is a piece of text. Extras, where set, belong to the text as a whole and replace earlier ones.
+type TextDelta struct {
+	Text   string
+	Extras conversation.Extras
+}
 
 // ReasoningDelta is a piece of reasoning. Extras, where set, belong to the reasoning as a whole and replace earlier ones.
 type ReasoningDelta struct {
@@ -199,6 +204,9 @@ func (c *Collector) Add(event Event) {
 	case TextDelta:
 		p := c.last(conversation.KindText, conversation.Text{})
 		p.text = append(p.text, e.Text...)
+		if e.Extras != nil {
+			p.content = conversation.Text{Extras: e.Extras}
+		}
 	case ReasoningDelta:
 		p := c.last(conversation.KindReasoning, conversation.Reasoning{})
 		p.text = append(p.text, e.Text...)
@@ -252,7 +260,7 @@ func (c *Collector) Reply() Reply {
 	for _, p := range c.parts {
 		switch content := p.content.(type) {
 		case conversation.Text:
-			if len(p.text) == 0 {
+			if len(p.text) == 0 && content.Extras == nil {
 				continue
 			}
 			content.Text = string(p.text)

@@ -30,6 +30,7 @@ var formats = []struct {
 	answer func(*engine) http.Handler
 }{
 	{func(path string) bool { return strings.HasPrefix(path, openAIPath) }, func(e *engine) http.Handler { return &openAI{e} }},
+	{func(path string) bool { return strings.HasPrefix(path, geminiPath) }, func(e *engine) http.Handler { return &gemini{e} }},
 }
 
 // vendors passes each request to the format that its path belongs to.

@@ -135,3 +135,30 @@ func (v *value) hashInto(h hash.Hash, scratch []byte) []byte {
 	}
 	return scratch
 }
+
+// appendJSON writes the value as JSON without spaces, keys in their order.
+func (v *value) appendJSON(dst []byte) []byte {
+	switch v.kind {
+	case '"':
+		return appendQuoted(dst, v.text)
+	case '0':
+		return append(dst, v.text...)
+	case 't':
+		return append(dst, "true"...)
+	case 'f':
+		return append(dst, "false"...)
+	case '{', '[':
+		dst = append(dst, byte(v.kind))
+		for i := range v.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if v.kind == '{' {
+				dst = append(appendQuoted(dst, v.keys[i]), ':')
+			}
+			dst = v.items[i].appendJSON(dst)
+		}
+		return append(dst, byte(v.kind)+2) // the closing bracket
+	}
+	return append(dst, "null"...)
+}

@@ -54,6 +54,10 @@ type Abilities struct {
 	Blocking bool
 	// CachedTokens and ReasoningTokens are counted in the usage.
 	CachedTokens, ReasoningTokens bool
+	// NoRequestIDs: an error does not say which request it answers.
+	NoRequestIDs bool
+	// StringEnums: an enum in a tool's schema holds strings alone.
+	StringEnums bool
 }
 
 // Asked is what a request asks, in no vendor's form.
