@@ -2,16 +2,12 @@ package gemini_test
 
 import (
 	"net/http"
-	"testing"
 
-	"github.com/echoeval/echoeval/ci/suite"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/harness/emulator"
 	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/providertest"
 )
-
-func TestGemini(t *testing.T) { suite.Run(t, "gemini") }
 
 var _ = providertest.Run(providertest.Suite{
 	Name: "gemini",

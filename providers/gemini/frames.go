@@ -47,6 +47,7 @@ var errBroken = errors.New("the reply was cut short")
 
 var (
 	errFrameTooLong = fmt.Errorf("a frame of the reply is longer than %d MiB", maxFrame>>20)
+	errMalformed    = errors.New("the reply is no valid JSON")
 	errNoFormat     = errors.New("the reply is neither JSON nor an event stream")
 	errTorn         = fmt.Errorf("the reply ended within a frame: %w", io.ErrUnexpectedEOF)
 )
@@ -167,7 +168,8 @@ func jsonEnd(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errTorn
 	case errors.As(err, &broken):
-		return fmt.Errorf("reading the reply: %w", err)
+		// The decoder's own text quotes the reply, as far as it was read by then.
+		return fmt.Errorf("%w: byte %d", errMalformed, broken.ByteOffset)
 	}
 	return err
 }

@@ -44,7 +44,7 @@ type (
 		Signature    string         `json:"thoughtSignature"`
 		FunctionCall *functionCall  `json:"functionCall"`
 		InlineData   *inlineData    `json:"inlineData"`
-		Others       jsontext.Value `json:",inline"`
+		Others       jsontext.Value `json:",embed"`
 	}
 	functionCall struct {
 		ID   string         `json:"id"`
