@@ -84,11 +84,15 @@ func outsideClass(s *shape, recorded, got Request, path string) Class {
 	case s == nil || path == "method":
 		return ClassOther
 	case path == "url":
-		if s != shapeOf(recorded.URL) {
+		_, way, model := addressed(got.URL)
+		was, before, old := addressed(recorded.URL)
+		switch {
+		case s != was:
 			return ClassOther
-		}
-		if s.urlModel {
+		case s.urlModel && model != old:
 			return ClassModel
+		case way != before:
+			return ClassParameters // a stream in the place of a whole reply
 		}
 	}
 	return ClassTransport
@@ -151,8 +155,8 @@ func differ(a, b *tree, path, role string, to *[]change) {
 	case a.kind != b.kind:
 		*to = append(*to, change{path, role, a, b})
 	case a.kind == '{':
-		if r := b.member("role"); r != nil && role == "" {
-			role = r.text
+		if role == "" {
+			role = b.role()
 		}
 		all := map[string]bool{}
 		for _, name := range a.names {
@@ -189,8 +193,8 @@ func one(a, b *tree, path, role string, to *[]change) {
 	if there == nil {
 		there = b
 	}
-	if r := there.member("role"); r != nil && role == "" {
-		role = r.text
+	if role == "" {
+		role = there.role()
 	}
 	*to = append(*to, change{path, role, a, b})
 }

@@ -226,8 +226,8 @@ func (t *tree) roles(path, role string, visit func(path, role string, leaf *tree
 	case '"':
 		visit(path, role, t)
 	case '{':
-		if r := t.member("role"); r != nil && role == "" {
-			role = r.text
+		if role == "" {
+			role = t.role()
 		}
 		for i := range t.kids {
 			t.kids[i].roles(join(path, t.names[i]), role, visit)

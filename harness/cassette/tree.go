@@ -93,6 +93,18 @@ func (t *tree) member(name string) *tree {
 	return nil
 }
 
+// role says who speaks in a message, "" where t is none. What begins with the result of a function is a function's, whoever the vendor lets say it.
+func (t *tree) role() string {
+	r := t.member("role")
+	if r == nil {
+		return ""
+	}
+	if parts := t.member("parts"); parts != nil && len(parts.kids) > 0 && parts.kids[0].member("functionResponse") != nil {
+		return "function"
+	}
+	return r.text
+}
+
 // leaves yields every string below t with its path.
 func (t *tree) leaves(path string) iter.Seq2[string, *tree] {
 	return func(yield func(string, *tree) bool) { t.walk(path, yield) }
