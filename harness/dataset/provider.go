@@ -55,6 +55,9 @@ type providerKeys struct {
 	ToolChoice        *string  `yaml:"tool_choice"`
 	ParallelToolCalls *bool    `yaml:"parallel_tool_calls"`
 	ReasoningEffort   *string  `yaml:"reasoning_effort"`
+
+	Thinking *thinkingKeys `yaml:"thinking" doc:"how long the model may think before it answers, in the vendor's own terms"`
+
 	Capabilities      *string  `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
 }
 
@@ -63,7 +66,17 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 	if name == "api_key" {
 		return "a key does not stand in a file", "name the environment variable that holds it: api_key_env: OPENAI_API_KEY"
 	}
-	return later(name, "target", "api_version", "thinking")
+	return later(name, "target", "api_version")
+}
+
+type thinkingKeys struct {
+	BudgetTokens *int    `yaml:"budget_tokens" doc:"gemini: how many tokens; 0 is none, -1 as many as the model likes"`
+	Level        *string `yaml:"level" values:"minimal,low,medium,high" doc:"gemini, from generation 3 on"`
+}
+
+// thinkingOf lists the keys of thinking that a vendor has.
+var thinkingOf = map[string][]string{
+	"gemini": {"budget_tokens", "level"},
 }
 
 type priceKeys struct {
@@ -194,6 +207,12 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
 	}
 	v.Settings.Strict = k.Capabilities != nil
+	if t := k.Thinking; t != nil {
+		v.Settings.ThinkingBudget = t.BudgetTokens
+		if t.Level != nil {
+			v.Settings.ReasoningEffort = *t.Level
+		}
+	}
 	v.Role = value(k.Role)
 	if l := k.Limits; l != nil {
 		v.Limits = ProviderLimits{value(l.RPM), value(l.TPM), value(l.Concurrency)}
@@ -253,8 +272,40 @@ func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
 		q, pos := at("top_p")
 		q.Add(pos, "", "want a number from 0 to 1")
 	}
+	k.checkThinking(n, p)
 	if k.MaxTokens != nil && *k.MaxTokens < 1 {
 		q, pos := at("max_tokens")
 		q.Add(pos, "", "want a whole number from 1")
+	}
+}
+
+// checkThinking refuses what another vendor calls it: the settings differ in what they mean, so that none is taken for another.
+func (k *providerKeys) checkThinking(n strict.Node, p *strict.Problems) {
+	has := thinkingOf[k.Provider]
+	if k.ReasoningEffort != nil && len(has) > 0 {
+		p.Key("reasoning_effort").Add(n.Get("reasoning_effort").Pos(), "thinking: {"+has[len(has)-1]+": ...}", "%s has no reasoning_effort", k.Provider)
+	}
+	t := k.Thinking
+	if t == nil {
+		return
+	}
+	of := n.Get("thinking")
+	if len(has) == 0 {
+		p.Key("thinking").Add(of.Pos(), "remove it; openai and its copies have reasoning_effort", "%s has no setting thinking", k.Provider)
+		return
+	}
+	for key := range of.Fields() {
+		if !slices.Contains(has, key.Name) {
+			p.Key("thinking").Key(key.Name).Add(of.Get(key.Name).Pos(), "choose one of "+strings.Join(has, ", "), "%s has no thinking.%s", k.Provider, key.Name)
+		}
+	}
+	if k.Provider != "gemini" {
+		return
+	}
+	if t.BudgetTokens != nil && t.Level != nil {
+		p.Key("thinking").Add(of.Pos(), "keep one of them: level for generation 3, budget_tokens for those before", "%s takes either a level or a budget", k.Provider)
+	}
+	if t.BudgetTokens != nil && *t.BudgetTokens < -1 {
+		p.Key("thinking").Key("budget_tokens").Add(of.Get("budget_tokens").Pos(), "0 is none, -1 as many as the model likes", "want a whole number from -1")
 	}
 }

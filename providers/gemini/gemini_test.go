@@ -320,6 +320,32 @@ var _ = Describe("a reply", func() {
 		Expect(e.RetryAfter).To(Equal(7 * time.Second))
 	})
 
+	It("says when to try again in a header too, for those who repeat requests", func() {
+		const body = `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"retryDelay":"1.5s"}]}}`
+		for _, c := range []struct {
+			status   int
+			header   http.Header
+			body     string
+			ms, want string
+		}{
+			{429, http.Header{}, body, "1500", ""},
+			{429, http.Header{"Retry-After": {"2"}}, body, "", "2"},
+			{503, http.Header{}, "<html>", "", ""},
+			{200, http.Header{}, body, "", ""},
+		} {
+			s := &server{status: c.status, header: c.header, body: c.body}
+			resp, err := gemini.RetryAfter(s).RoundTrip(httptest.NewRequest(http.MethodPost, "https://h/", strings.NewReader("")))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(resp.Header.Get("Retry-After-Ms")).To(Equal(c.ms))
+			Expect(resp.Header.Get("Retry-After")).To(Equal(c.want))
+			data, err := io.ReadAll(resp.Body)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(data)).To(Equal(c.body))
+			Expect(resp.Body.Close()).To(Succeed())
+			Expect(s.closed).To(Equal(1))
+		}
+	})
+
 	It("follows no redirect", func() {
 		s := &server{status: 307, header: http.Header{"Location": {"https://elsewhere.example"}}}
 		_, err := llm.Generate(context.Background(), newModel(gemini.Config{}, s), hello())

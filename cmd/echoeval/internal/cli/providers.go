@@ -27,6 +27,7 @@ import (
 	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/providers/compat"
+	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
 )
@@ -42,6 +43,12 @@ type vendor struct {
 	base string
 	// keyEnv is the variable that holds the key where the entry names none; "" where no key is needed.
 	keyEnv string
+	// keyElse is the variable that holds it where keyEnv is not set; "" for none.
+	keyElse string
+	// auth is how the vendor wants its key; as a bearer token where it is not set.
+	auth transport.Scheme
+	// under stands directly above the network, where what a vendor says in its own way is said as others do; nil for nothing.
+	under func(http.RoundTripper) http.RoundTripper
 	// scripted providers send nothing.
 	scripted bool
 	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
@@ -58,6 +65,12 @@ var vendors = map[string]vendor{
 	compat.Name: {
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
+		},
+	},
+	gemini.Name: {
+		base: gemini.BaseURL, keyEnv: "GEMINI_API_KEY", keyElse: "GOOGLE_API_KEY", auth: transport.Scheme{Header: gemini.KeyHeader}, under: gemini.RetryAfter,
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+			return gemini.New(gemini.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	script.Name: {
@@ -202,19 +215,22 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	var rt http.RoundTripper = transport.Net(dialer.DialContext, proxyOf(s))
+	if v.under != nil {
+		rt = v.under(rt)
+	}
 	if upstream != nil {
 		if rt, err = transport.Redirect(base, upstream.String(), rt); err != nil {
 			return nil, err
 		}
 	}
-	return transport.Auth(transport.Bearer, func(context.Context) (transport.Secret, error) { return key, nil }, rt), nil
+	return transport.Auth(cmp.Or(v.auth, transport.Bearer), func(context.Context) (transport.Secret, error) { return key, nil }, rt), nil
 }
 
 // keyOf takes the key from the environment. A server on this machine gets a placeholder where there is none.
 func keyOf(s *State, p dataset.Provider, v vendor, local bool) (transport.Secret, error) {
 	name := p.APIKeyEnv
 	if name == "" {
-		name = v.keyEnv
+		name = v.keyName(s)
 	}
 	if name == "" {
 		return transport.Secret{}, nil
@@ -226,6 +242,14 @@ func keyOf(s *State, p dataset.Provider, v vendor, local bool) (transport.Secret
 		return transport.NewSecret("no-key-needed-on-loopback"), nil
 	}
 	return transport.Secret{}, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s needs a key, and %s is not set", p.ID, name), "export %s=..., or run in replay, which needs none", name)
+}
+
+// keyName names the variable that the vendor's key is taken from: the first that is set, else the first.
+func (v vendor) keyName(s *State) string {
+	if v.keyElse != "" && s.Getenv(v.keyEnv) == "" && s.Getenv(v.keyElse) != "" {
+		return v.keyElse
+	}
+	return v.keyEnv
 }
 
 // proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/echoeval/echoeval/providers/compat"
+	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
 )
@@ -15,6 +16,7 @@ import (
 var abilities = map[string][]string{
 	openai.Name: {"streaming", "tools", "images", "documents"},
 	compat.Name: {"streaming", "tools", "images"},
+	gemini.Name: {"streaming", "tools", "images", "documents", "thinking"},
 	script.Name: {"tools"},
 }
 
@@ -47,9 +49,9 @@ func listProviders(s *State) []listedProvider {
 		if v.base != "" {
 			l.BaseURL = &v.base
 		}
-		if v.keyEnv != "" {
-			set := s.Getenv(v.keyEnv) != ""
-			l.KeyEnv, l.KeySet, l.Ready = &v.keyEnv, &set, set
+		if name := v.keyName(s); name != "" {
+			set := s.Getenv(name) != ""
+			l.KeyEnv, l.KeySet, l.Ready = &name, &set, set
 		}
 		if note, ok := addresses[name]; ok {
 			l.Note = &note
