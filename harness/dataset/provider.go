@@ -58,7 +58,7 @@ type providerKeys struct {
 
 	Thinking *thinkingKeys `yaml:"thinking" doc:"how long the model may think before it answers, in the vendor's own terms"`
 
-	Capabilities      *string  `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
+	Capabilities *string `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
 }
 
 // UnknownKey implements [strict.UnknownKey].
