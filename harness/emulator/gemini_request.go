@@ -357,6 +357,9 @@ func (r *geminiReader) schema(path string, v *value) {
 	if len(v.get("enum").items) > 0 && kind != "STRING" && kind != "" {
 		r.at(path+".enum", "only allowed for STRING type")
 	}
+	if format := v.get("format"); format.given() && kind == "STRING" && format.text != "enum" && format.text != "date-time" {
+		r.at(path+".format", "only 'enum' and 'date-time' are supported for STRING type")
+	}
 	properties := v.get("properties")
 	for i, name := range v.get("required").items {
 		if !slices.Contains(properties.keys, name.text) {
