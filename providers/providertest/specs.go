@@ -304,7 +304,7 @@ func (s Suite) failures() {
 
 // cutStep is a short answer with a text and a call, in several frames.
 func cutStep() emulator.Step {
-	return emulator.Step{Text: ptr("Hé 🧪."), Calls: []emulator.Call{{ID: "c1", Name: "lookup", Args: emulator.Object(`{"name":"é"}`)}}, Fragment: 1}
+	return emulator.Step{Text: ptr("Hé 🧪."), Calls: []emulator.Call{{ID: "c1", Name: "lookup", Args: emulator.Object(`{"name":"é"}`)}}, Fragment: 8}
 }
 
 // endEverywhere serves a reply that ends after each of its bytes without any sign that more should come.
@@ -346,6 +346,8 @@ func (s Suite) cutEverywhere(inBytes bool, size func(received []byte) int) {
 	step := cutStep()
 	if inBytes {
 		step.Calls = nil // there are many bytes
+	} else {
+		step.Fragment = 1 // there are few frames where calls come whole
 	}
 	handler := s.script(step)
 	w := s.start(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { handler.ServeHTTP(rw, r) }))
