@@ -37,7 +37,7 @@ var doors = []door{
 	{path: "math/rand/v2", dirs: nil, why: "a source of randomness is made from a seed",
 		names: []string{"ExpFloat64", "Float32", "Float64", "Int", "Int32", "Int32N", "Int64", "Int64N", "IntN", "N", "NormFloat64", "Perm", "Shuffle", "Uint", "Uint32", "Uint32N", "Uint64", "Uint64N", "UintN"}},
 	{path: "crypto/rand", dirs: nil, why: "ids and choices are derived with core/ident"},
-	{path: "log", dirs: nil, why: "what the user should know is an event, a warning or an error"},
+	{path: "log", dirs: []string{command}, why: "what the user should know is an event, a warning or an error; the command silences what libraries log"},
 	{path: "net/http", names: []string{"DefaultClient", "DefaultTransport", "Transport", "Get", "Head", "Post", "PostForm"}, dirs: []string{network}, why: "a client is built from the http.RoundTripper that is passed in; in replay there is none that could dial"},
 	{path: "net", names: []string{"Dial", "DialTimeout", "Dialer", "DialTCP", "DialUDP", "DialIP", "DialUnix", "DefaultResolver", "Resolver", "LookupHost", "LookupIP", "LookupAddr"}, dirs: []string{cli, network}, why: "the command says how connections are opened"},
 }

@@ -12,6 +12,7 @@ var libraries = []library{
 	{"github.com/mattn/go-runewidth", []string{"reports/terminal"}, "the width of text on a terminal"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, "the vendor's SDK"},
 	{"github.com/anthropics/anthropic-sdk-go/v2", []string{"providers/anthropic"}, "the vendor's SDK"},
+	{"google.golang.org/genai", []string{"providers/gemini"}, "the vendor's SDK"},
 	{"cel.dev/cel-go", []string{"harness/filter"}, "the expressions of --filter and of overrides"},
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},
 	{"github.com/spf13/pflag", []string{cli}, "flags, as cobra knows them"},

@@ -385,9 +385,9 @@ func (b *bench) recording() error {
 	return nil
 }
 
-// provider compares a whole call through the provider with the bare SDK.
+// provider compares a whole call through each provider with the bare SDK.
 func (b *bench) provider() error {
-	for _, vendor := range []string{"openai", "anthropic"} {
+	for _, vendor := range []string{"openai", "anthropic", "gemini"} {
 		found, err := goBench("./providers/"+vendor, "BenchmarkCall$", "2000x")
 		if err != nil {
 			return err

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"io"
+	"log"
 	"os"
 	"runtime/debug"
 
@@ -11,5 +13,7 @@ import (
 func main() {
 	// Little is alive at any time and much is made: a larger heap between collections costs a few megabytes and saves a fifth of the time.
 	debug.SetGCPercent(400)
+	// The SDKs of vendors log there what is an error, a warning or nobody's business here.
+	log.SetOutput(io.Discard)
 	os.Exit(cli.Main(cli.System()))
 }

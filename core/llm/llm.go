@@ -54,17 +54,22 @@ type Settings struct {
 
 // Thinking are the settings of a model's reasoning. A zero field is not sent.
 type Thinking struct {
-	// BudgetTokens bounds the tokens of the reasoning; Anthropic's models take 1024 or more.
-	BudgetTokens int
+	// BudgetTokens bounds the tokens of the reasoning, in the vendor's own bounds: Anthropic's models take 1024 or more, Gemini's also 0 for none and -1 for as many as they like.
+	BudgetTokens *int
 	// Effort is how long to think, of Anthropic's models: low, medium, high, xhigh or max.
 	Effort string
+	// Level is how long to think, of Gemini's models: minimal, low, medium or high.
+	Level string
 }
 
 // Event is one piece of a reply: [TextDelta], [ReasoningDelta], [CallStart], [CallDelta], [Part], [Warning] or [Finish].
 type Event interface{ event() }
 
-// TextDelta is a piece of text.
-type TextDelta struct{ Text string }
+// TextDelta is a piece of text. Extras, where set, belong to the text as a whole and replace earlier ones.
+type TextDelta struct {
+	Text   string
+	Extras conversation.Extras
+}
 
 // ReasoningDelta is a piece of reasoning. Extras, where set, belong to the reasoning as a whole and replace earlier ones.
 type ReasoningDelta struct {
@@ -209,6 +214,9 @@ func (c *Collector) Add(event Event) {
 	case TextDelta:
 		p := c.last(conversation.KindText, conversation.Text{})
 		p.text = append(p.text, e.Text...)
+		if e.Extras != nil {
+			p.content = conversation.Text{Extras: e.Extras}
+		}
 	case ReasoningDelta:
 		p := c.last(conversation.KindReasoning, conversation.Reasoning{})
 		p.text = append(p.text, e.Text...)
@@ -262,7 +270,7 @@ func (c *Collector) Reply() Reply {
 	for _, p := range c.parts {
 		switch content := p.content.(type) {
 		case conversation.Text:
-			if len(p.text) == 0 {
+			if len(p.text) == 0 && content.Extras == nil {
 				continue
 			}
 			content.Text = string(p.text)

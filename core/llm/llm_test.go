@@ -392,7 +392,7 @@ var _ = Describe("Generate", func() {
 	It("puts a reply together from interleaved pieces", func(ctx context.Context) {
 		m := &scripted{steps: [][]any{{
 			llm.ReasoningDelta{Text: "I th"}, llm.ReasoningDelta{Text: "ink", Extras: conversation.Extras{{Vendor: "v", Data: `"sig"`}}},
-			llm.TextDelta{Text: "Hel"}, llm.TextDelta{Text: "lo"},
+			llm.TextDelta{Text: "Hel"}, llm.TextDelta{Text: "lo"}, llm.TextDelta{Extras: conversation.Extras{{Vendor: "v", Data: `"text"`}}},
 			llm.CallStart{Index: 0, ID: "a", Name: "x"}, llm.CallStart{Index: 1, ID: "b", Name: "y"},
 			llm.CallDelta{Index: 1, Arguments: `{"q":`}, llm.CallDelta{Index: 0, Arguments: `{}`}, llm.CallDelta{Index: 1, Arguments: `1}`},
 			llm.Warning{Code: "c", Text: "w"},
@@ -402,12 +402,25 @@ var _ = Describe("Generate", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(reply.Parts).To(Equal([]conversation.Content{
 			conversation.Reasoning{Text: "I think", Extras: conversation.Extras{{Vendor: "v", Data: `"sig"`}}},
-			conversation.Text{Text: "Hello"},
+			conversation.Text{Text: "Hello", Extras: conversation.Extras{{Vendor: "v", Data: `"text"`}}},
 			conversation.ToolCall{ID: "a", Name: "x", Input: "{}"},
 			conversation.ToolCall{ID: "b", Name: "y", Input: `{"q":1}`},
 		}))
 		Expect(reply.Warnings).To(HaveLen(1))
 		Expect(reply.Finish.ID).To(Equal("r"))
+	})
+
+	It("keeps a text that is only extras, and drops one that is nothing", func(ctx context.Context) {
+		extras := conversation.Extras{{Vendor: "v", Data: "1"}}
+		for _, want := range [][]conversation.Content{{conversation.Text{Extras: extras}}, nil} {
+			delta := llm.TextDelta{}
+			if want != nil {
+				delta.Extras = extras
+			}
+			reply, err := llm.Generate(ctx, &scripted{steps: [][]any{{delta, llm.Finish{}}}}, llm.Request{})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(reply.Parts).To(Equal(want))
+		}
 	})
 
 	It("reports events after the finish", func(ctx context.Context) {

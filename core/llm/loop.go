@@ -275,6 +275,9 @@ func (r *run) ask(step int, prepared Step) (Reply, error) {
 			collected.Add(event)
 			switch e := event.(type) {
 			case TextDelta:
+				if e.Text == "" { // only extras
+					break
+				}
 				if firstText < 0 {
 					firstText = r.clock.Now().Sub(began).Milliseconds()
 				}
@@ -318,7 +321,9 @@ func (r *run) ask(step int, prepared Step) (Reply, error) {
 	for _, p := range reply.Parts {
 		switch p := p.(type) {
 		case conversation.Text:
-			r.response.Verbose = append(r.response.Verbose, VerboseItem{Text: p.Text})
+			if p.Text != "" {
+				r.response.Verbose = append(r.response.Verbose, VerboseItem{Text: p.Text})
+			}
 		case conversation.ToolCall:
 			r.response.Verbose = append(r.response.Verbose, VerboseItem{ToolName: p.Name})
 		}

@@ -216,6 +216,8 @@ var _ = Describe("the vendors' forms of a schema", func() {
 		Expect(warnings).To(ConsistOf(
 			tool.Warning{Code: "recursive-schema", Text: `tool hazards: $ref "#/$defs/node" leads back to itself; at its second appearance only its type is kept`},
 			tool.Warning{Code: "recursive-schema", Text: `tool hazards: $ref "#" leads back to itself; at its second appearance only its type is kept`},
+			tool.Warning{Code: "schema-left-out", Text: "tool hazards: an enum of other values than strings was left out of the schema: Gemini has none"},
+			tool.Warning{Code: "schema-left-out", Text: "tool hazards: the keyword const was left out of the schema: Gemini has none"},
 		))
 		out, _, err = tool.GeminiSchema(tool.Spec{Name: "x", Parameters: `{"type":"object","$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}},"properties":{"a":{"$ref":"#/$defs/n"}}}`})
 		Expect(err).NotTo(HaveOccurred())
@@ -225,6 +227,32 @@ var _ = Describe("the vendors' forms of a schema", func() {
 		Expect(out).To(Equal(conversation.JSON(`{"name":"x","description":"","parameters":{"type":"object","properties":{"a":{"$ref":"#/$defs/gone","description":"d"}}}}`)))
 		Expect(warnings).To(ConsistOf(HaveField("Code", "unresolved-reference")))
 	})
+
+	DescribeTable("are said in the keywords that Gemini has", func(schema, want string, leftOut ...string) {
+		out, warnings, err := tool.GeminiSchema(tool.Spec{Name: "x", Parameters: conversation.JSON(`{"type":"object","properties":{"a":` + schema + `}}`)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(Equal(conversation.JSON(`{"name":"x","description":"","parameters":{"type":"object","properties":{"a":` + want + `}}}`)))
+		var texts []string
+		for _, w := range warnings {
+			Expect(w.Code).To(Equal("schema-left-out"))
+			texts = append(texts, w.Text)
+		}
+		Expect(texts).To(HaveLen(len(leftOut)))
+		for i := range leftOut {
+			Expect(texts[i]).To(Equal("tool x: " + leftOut[i] + " was left out of the schema: Gemini has none"))
+		}
+	},
+		Entry("a type or null", `{"type":["string","null"],"description":"d"}`, `{"type":"string","description":"d","nullable":true}`),
+		Entry("several types", `{"type":["string","array"]}`, `{"anyOf":[{"type":"string"},{"type":"array","items":{"type":"object"}}]}`),
+		Entry("an enum", `{"type":"string","enum":["a","b"]}`, `{"type":"string","enum":["a","b"]}`),
+		Entry("an enum with null", `{"enum":["a",null]}`, `{"enum":["a"],"nullable":true}`),
+		Entry("an enum of numbers", `{"type":"integer","enum":[1,2]}`, `{"type":"integer"}`, "an enum of other values than strings"),
+		Entry("a const", `{"const":"a"}`, `{"enum":["a"]}`),
+		Entry("oneOf", `{"oneOf":[{"const":"a"},{"type":"integer","exclusiveMinimum":0}]}`, `{"anyOf":[{"enum":["a"]},{"type":"integer"}]}`, "the keyword exclusiveMinimum"),
+		Entry("a format", `{"type":"string","format":"uri"}`, `{"type":"string"}`, "the format uri"),
+		Entry("a format of numbers", `{"type":"integer","format":"int64"}`, `{"type":"integer","format":"int64"}`),
+		Entry("properties of those names", `{"type":"object","properties":{"const":{"type":"string"},"not":{"type":"string"}}}`, `{"type":"object","properties":{"const":{"type":"string"},"not":{"type":"string"}}}`),
+	)
 
 	It("are bounded where definitions use each other twice", func() {
 		var defs []string

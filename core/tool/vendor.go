@@ -62,6 +62,8 @@ const maxInlined = 20_000
 // GeminiSchema returns the tool as a function declaration of Gemini: {name, description, parameters}. The schema is flattened: each $ref is replaced by what it names, keys beside it winning over those of the definition; the keywords that Gemini refuses
 // (definitions, titles, defaults, examples, additionalProperties) are dropped where they are keywords and kept where they are names of properties; an empty required is dropped.
 //
+// Beyond that it is said in the keywords that Gemini has, see [flattener.fit]; what has no place among them is left out with the warning "schema-left-out".
+//
 // A schema that refers to itself has no flat form: at its second appearance on the way down only its type is kept, and a warning "recursive-schema" says so. A reference to nothing stays as it is, with the warning "unresolved-reference".
 // A schema of more than 20,000 values once flattened is an error.
 func GeminiSchema(s Spec) (conversation.JSON, []Warning, error) {
@@ -131,7 +133,7 @@ func (f *flattener) schema(d document, open []string) document {
 		}
 		flat.set(key, v)
 	}
-	return flat
+	return f.fit(flat)
 }
 
 // bare keeps only the type of a schema. Lists get items, which Gemini demands.

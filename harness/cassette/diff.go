@@ -84,11 +84,15 @@ func outsideClass(s *shape, recorded, got Request, path string) Class {
 	case s == nil || path == "method":
 		return ClassOther
 	case path == "url":
-		if s != shapeOf(recorded.URL) {
+		_, way, model := addressed(got.URL)
+		was, before, old := addressed(recorded.URL)
+		switch {
+		case s != was:
 			return ClassOther
-		}
-		if s.urlModel {
+		case s.urlModel && model != old:
 			return ClassModel
+		case way != before:
+			return ClassParameters // a stream in the place of a whole reply
 		}
 	}
 	return ClassTransport
@@ -152,7 +156,7 @@ func differ(a, b *tree, path, role string, to *[]change) {
 		*to = append(*to, change{path, role, a, b})
 	case a.kind == '{':
 		if role == "" {
-			role = roleOf(b)
+			role = b.role()
 		}
 		all := map[string]bool{}
 		for _, name := range a.names {
@@ -190,7 +194,7 @@ func one(a, b *tree, path, role string, to *[]change) {
 		there = b
 	}
 	if role == "" {
-		role = roleOf(there)
+		role = there.role()
 	}
 	*to = append(*to, change{path, role, a, b})
 }

@@ -227,7 +227,7 @@ func (t *tree) roles(path, role string, visit func(path, role string, leaf *tree
 		visit(path, role, t)
 	case '{':
 		if role == "" {
-			role = roleOf(t)
+			role = t.role()
 		}
 		for i := range t.kids {
 			t.kids[i].roles(join(path, t.names[i]), role, visit)

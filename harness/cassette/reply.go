@@ -34,7 +34,14 @@ func (i *Interaction) Reply() (Reply, bool) {
 			return Reply{}, false
 		}
 		r.text, r.call = s.reply.text, s.reply.call
-		r.read(s, t)
+		if t.kind == '[' { // a stream of another form
+			r.text, r.call = s.reply.pieces, s.reply.callPiece
+			for n := range t.kids {
+				r.read(s, &t.kids[n])
+			}
+		} else {
+			r.read(s, t)
+		}
 	}
 	r.reply.Text = r.said.String()
 	return r.reply, true
@@ -48,6 +55,9 @@ type replyReader struct {
 
 // read takes one response, or one event of a stream, in. Of tokens that several events count the last counts.
 func (r *replyReader) read(s *shape, t *tree) {
+	if s.reply.unsaid != "" {
+		t.prune(s.reply.unsaid)
+	}
 	for path, leaf := range t.leaves("") {
 		switch {
 		case r.text != "" && fits(r.text, path, ""):
@@ -69,11 +79,24 @@ func (r *replyReader) read(s *shape, t *tree) {
 	u.Output, _ = t.number(s.reply.output)
 	u.Cached, _ = t.number(s.reply.cached)
 	u.Reasoning, _ = t.number(s.reply.reasoning)
-	if s.reply.beside != "" {
-		written, _ := t.number(s.reply.beside)
+	if s.reply.unsummed != "" {
+		written, _ := t.number(s.reply.unsummed)
 		u.Input += u.Cached + written
 	}
+	if s.reply.beside {
+		u.Output += u.Reasoning
+	}
 	r.reply.Usage = &u
+}
+
+// prune empties the objects below t whose member of the name is true.
+func (t *tree) prune(name string) {
+	if m := t.member(name); m != nil && m.text == "true" {
+		t.names, t.kids = nil, nil
+	}
+	for i := range t.kids {
+		t.kids[i].prune(name)
+	}
 }
 
 // number returns the whole number at a path of members, false where there is none that makes sense.

@@ -32,14 +32,14 @@ var Classes = []Class{ClassOther, ClassInputFiles, ClassModel, ClassSystemPrompt
 // shape tells what the parts of a vendor's requests are. A further vendor is a further row.
 type shape struct {
 	name  string
-	paths []string // ends of the URL's path; a * stands for one segment
-	// urlModel says that the path names the model, so that another path is another model.
+	paths []string // ends of the URL's path; a * stands for one segment, or for the beginning of one
+	// urlModel says that the path names the model, where the * is, so that another name there is another model. Another of the paths is another way to be answered.
 	urlModel bool
 	// fields gives the class of a path in the body: the longest pattern that begins the path counts, of equally long ones the first. A [] in it stands for any index, [0] for one, and [role=NAME] for an element whose member role is NAME. What no pattern covers is a parameter.
 	fields []fieldClass
 	// messages is the list that grows from request to request.
 	messages string
-	// texts tells which strings the rules of replay.normalize look at: patterns as in fields, that must match a whole path. A text of no part of its own is one of any alone.
+	// texts tells which strings the rules of replay.normalize look at: patterns as in fields, that must match a whole path, or where they end in * its beginning. A text of no part of its own is one of any alone.
 	texts []textPart
 	// reply tells where a response has what it says.
 	reply replyPaths
@@ -55,8 +55,12 @@ type replyPaths struct {
 	text, call                       string // of a whole response: the answer, and the names of the tools that it calls
 	pieces, callPiece                string // the same in the events of a stream
 	input, output, cached, reasoning string // tokens, in a response or an event
-	beside                           string // tokens of the input that input leaves out, as it leaves out cached ones then; "" where it has them all
+	unsummed                         string // tokens of the input that input leaves out, as it leaves out cached ones then; "" where it has them all
 	within                           string // the member of an event that holds a whole response; "" for none
+	// beside says that the vendor counts reasoning beside the output, not within.
+	beside bool
+	// unsaid is a member that is true in what is no part of the answer, such as a thought.
+	unsaid string
 }
 
 type fieldClass struct {
@@ -126,6 +130,58 @@ var shapes = []shape{
 		},
 	},
 	{
+		name:     "OpenAI responses",
+		paths:    []string{"/responses"},
+		messages: "input",
+		fields: []fieldClass{
+			{"model", ClassModel},
+			{"instructions", ClassSystemPrompt},
+			{"input", ClassHistory},
+			{"input[]", ClassHistory},
+			{"input[role=system]", ClassSystemPrompt},
+			{"input[role=developer]", ClassSystemPrompt},
+			{"input[role=user]", ClassUserInput},
+			{"input[role=function_call].arguments", ClassToolArguments},
+			{"input[role=function_call_output]", ClassToolResult},
+			{"tools", ClassToolSchema},
+			{"tools[].description", ClassToolDescription},
+			{"temperature", ClassSampling},
+			{"top_p", ClassSampling},
+			{"top_logprobs", ClassSampling},
+			{"stream_options", ClassTransport},
+			{"user", ClassTransport},
+			{"safety_identifier", ClassTransport},
+			{"prompt_cache_key", ClassTransport},
+			{"prompt_cache_retention", ClassTransport},
+			{"service_tier", ClassTransport},
+			{"store", ClassTransport},
+			{"metadata", ClassTransport},
+		},
+		texts: []textPart{
+			{"instructions", PartSystem},
+			{"input[role=system].content", PartSystem},
+			{"input[role=system].content[].text", PartSystem},
+			{"input[role=developer].content", PartSystem},
+			{"input[role=developer].content[].text", PartSystem},
+			{"input", PartUser},
+			{"input[role=user].content", PartUser},
+			{"input[role=user].content[].text", PartUser},
+			{"input[role=function_call_output].output", PartTool},
+			{"input[role=function_call_output].output[].text", PartTool},
+			{"input[role=assistant].content", PartAny},
+			{"input[role=assistant].content[].text", PartAny},
+			{"input[role=function_call].arguments", PartAny},
+			{"tools[].description", PartAny},
+		},
+		reply: replyPaths{
+			text: "output[].content[].text", call: "output[].name",
+			pieces: "response.output[].content[].text", callPiece: "response.output[].name",
+			input: "usage.input_tokens", output: "usage.output_tokens",
+			cached: "usage.input_tokens_details.cached_tokens", reasoning: "usage.output_tokens_details.reasoning_tokens",
+			within: "response",
+		},
+	},
+	{
 		name:     "Anthropic messages",
 		paths:    []string{"/v1/messages"},
 		messages: "messages",
@@ -171,65 +227,95 @@ var shapes = []shape{
 			pieces: "delta.text", callPiece: "content_block.name",
 			input: "usage.input_tokens", output: "usage.output_tokens",
 			cached: "usage.cache_read_input_tokens", reasoning: "usage.output_tokens_details.thinking_tokens",
-			beside: "usage.cache_creation_input_tokens", within: "message",
+			unsummed: "usage.cache_creation_input_tokens", within: "message",
 		},
 	},
-}
-
-// resultMarks tell the messages of a user that hold results of tools, where a vendor gives these no role of their own: by a member of the first element of a list. Such a message has the role tool.
-var resultMarks = []struct{ list, member, value string }{
-	{"content", "type", "tool_result"},
-}
-
-// roleOf is the role of a message, "" of what is none.
-func roleOf(t *tree) string {
-	r := t.member("role")
-	if r == nil {
-		return ""
-	}
-	if r.text == "user" {
-		for _, mark := range resultMarks {
-			list := t.member(mark.list)
-			if list == nil || list.kind != '[' || len(list.kids) == 0 {
-				continue
-			}
-			if m := list.kids[0].member(mark.member); m != nil && m.text == mark.value {
-				return "tool"
-			}
-		}
-	}
-	return r.text
+	{
+		name:     "Gemini",
+		paths:    []string{"/models/*:generateContent", "/models/*:streamGenerateContent"},
+		urlModel: true,
+		messages: "contents",
+		fields: []fieldClass{
+			{"model", ClassModel},
+			{"systemInstruction", ClassSystemPrompt},
+			{"contents", ClassHistory},
+			{"contents[]", ClassHistory},
+			{"contents[role=user]", ClassUserInput},
+			{"contents[role=user].parts[].functionResponse", ClassToolResult},
+			{"contents[role=function]", ClassToolResult},
+			{"contents[role=model].parts[].functionCall.args", ClassToolArguments},
+			{"tools", ClassToolSchema},
+			{"tools[].functionDeclarations[].description", ClassToolDescription},
+			{"generationConfig.temperature", ClassSampling},
+			{"generationConfig.topP", ClassSampling},
+			{"generationConfig.topK", ClassSampling},
+			{"generationConfig.seed", ClassSampling},
+			{"generationConfig.presencePenalty", ClassSampling},
+			{"generationConfig.frequencyPenalty", ClassSampling},
+			{"generationConfig.responseLogprobs", ClassSampling},
+			{"generationConfig.logprobs", ClassSampling},
+			{"labels", ClassTransport},
+			{"serviceTier", ClassTransport},
+			{"store", ClassTransport},
+		},
+		texts: []textPart{
+			{"systemInstruction.parts[].text", PartSystem},
+			{"contents[role=user].parts[].text", PartUser},
+			{"contents[role=user].parts[].functionResponse.response*", PartTool},
+			{"contents[role=function].parts[].functionResponse.response*", PartTool},
+			{"contents[role=model].parts[].text", PartAny},
+			{"contents[role=model].parts[].functionCall.args*", PartAny},
+			{"tools[].functionDeclarations[].description", PartAny},
+		},
+		reply: replyPaths{
+			text: "candidates[0].content.parts[].text", call: "candidates[0].content.parts[].functionCall.name",
+			pieces: "candidates[0].content.parts[].text", callPiece: "candidates[0].content.parts[].functionCall.name",
+			input: "usageMetadata.promptTokenCount", output: "usageMetadata.candidatesTokenCount",
+			cached: "usageMetadata.cachedContentTokenCount", reasoning: "usageMetadata.thoughtsTokenCount",
+			beside: true, unsaid: "thought",
+		},
+	},
 }
 
 // descriptions are members of a JSON Schema that only explain. Anywhere within a tool's schema they are tool-description.
 var descriptions = []string{"description", "title", "examples"}
 
 func shapeOf(rawURL string) *shape {
+	s, _, _ := addressed(rawURL)
+	return s
+}
+
+// addressed returns the shape of the requests to an address, which of its paths that is, and what stands in the place of the *.
+func addressed(rawURL string) (s *shape, path, wild string) {
 	u, err := url.Parse(rawURL)
 	if err != nil || u.Scheme == "tool" {
-		return nil
+		return nil, "", ""
 	}
 	for i := range shapes {
 		for _, end := range shapes[i].paths {
-			if endsLike(u.Path, end) {
-				return &shapes[i]
+			if wild, ok := endsLike(u.Path, end); ok {
+				return &shapes[i], end, wild
 			}
 		}
 	}
-	return nil
+	return nil, "", ""
 }
 
-func endsLike(path, pattern string) bool {
+func endsLike(path, pattern string) (wild string, ok bool) {
 	p, q := strings.Split(path, "/"), strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	if len(p) < len(q) {
-		return false
+		return "", false
 	}
 	for i, segment := range p[len(p)-len(q):] {
-		if q[i] != "*" && q[i] != segment {
-			return false
+		end, any := strings.CutPrefix(q[i], "*")
+		switch begin, ends := strings.CutSuffix(segment, end); {
+		case any && ends && begin != "":
+			wild = begin
+		case any || segment != end:
+			return "", false
 		}
 	}
-	return true
+	return wild, true
 }
 
 // class gives the class of a path whose element of the list of messages has the given role.
@@ -256,8 +342,11 @@ func (s *shape) text(path, role string) (Part, bool) {
 	return "", false
 }
 
-// fits reports that a pattern matches the whole path.
+// fits reports that a pattern matches the whole path, or its beginning where the pattern ends in *.
 func fits(pattern, path, role string) bool {
+	if begin, below := strings.CutSuffix(pattern, "*"); below {
+		return matches(begin, path, role) >= 0
+	}
 	return strings.Count(pattern, ".") == strings.Count(path, ".") && strings.Count(pattern, "[") == strings.Count(path, "[") && matches(pattern, path, role) >= 0
 }
 

@@ -93,6 +93,26 @@ func (t *tree) member(name string) *tree {
 	return nil
 }
 
+// role says who speaks in a message, "" where t is none. What begins with the result of a tool is a tool's, whoever the vendor lets say it; an item without a speaker is told by its type.
+func (t *tree) role() string {
+	r := t.member("role")
+	if r == nil {
+		if kind := t.member("type"); kind != nil && (kind.text == "function_call" || kind.text == "function_call_output") {
+			return kind.text
+		}
+		return ""
+	}
+	if parts := t.member("parts"); parts != nil && len(parts.kids) > 0 && parts.kids[0].member("functionResponse") != nil {
+		return "function"
+	}
+	if content := t.member("content"); r.text == "user" && content != nil && content.kind == '[' && len(content.kids) > 0 {
+		if kind := content.kids[0].member("type"); kind != nil && kind.text == "tool_result" {
+			return "tool"
+		}
+	}
+	return r.text
+}
+
 // leaves yields every string below t with its path.
 func (t *tree) leaves(path string) iter.Seq2[string, *tree] {
 	return func(yield func(string, *tree) bool) { t.walk(path, yield) }

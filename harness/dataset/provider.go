@@ -74,17 +74,18 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 }
 
 type thinkingKeys struct {
-	BudgetTokens *int    `yaml:"budget_tokens" doc:"the most tokens of it, from 1024"`
-	Effort       *string `yaml:"effort" values:"low,medium,high,xhigh,max"`
+	BudgetTokens *int    `yaml:"budget_tokens" doc:"the most tokens of it; anthropic: from 1024; gemini: 0 is none, -1 as many as the model likes"`
+	Effort       *string `yaml:"effort" values:"low,medium,high,xhigh,max" doc:"anthropic"`
+	Level        *string `yaml:"level" values:"minimal,low,medium,high" doc:"gemini, from generation 3 on"`
 }
 
 // apiVersions are the versions of those vendors' APIs that have several, the default first.
 var apiVersions = map[string][]string{"anthropic": {"2026-10-21", "2023-06-01"}}
 
-// thinkers are the vendors that know a key of thinking.
-var thinkers = map[string][]string{"budget_tokens": {"anthropic"}, "effort": {"anthropic"}}
+// thinkingOf lists the keys of thinking that a vendor has.
+var thinkingOf = map[string][]string{"anthropic": {"budget_tokens", "effort"}, "gemini": {"budget_tokens", "level"}}
 
-// minBudget is the smallest number of tokens that a model takes for thinking.
+// minBudget is the smallest number of tokens that Anthropic's models take for thinking.
 const minBudget = 1024
 
 type priceKeys struct {
@@ -217,8 +218,8 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 	}
 	v.Settings.Strict = k.Capabilities != nil
 	v.APIVersion = value(k.APIVersion)
-	if k.Thinking != nil {
-		v.Settings.Thinking = llm.Thinking{BudgetTokens: value(k.Thinking.BudgetTokens), Effort: value(k.Thinking.Effort)}
+	if t := k.Thinking; t != nil {
+		v.Settings.Thinking = llm.Thinking{BudgetTokens: t.BudgetTokens, Effort: value(t.Effort), Level: value(t.Level)}
 	}
 	v.Role = value(k.Role)
 	if l := k.Limits; l != nil {
@@ -285,7 +286,7 @@ func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
 	}
 }
 
-// checkVendor looks at the settings that only some vendors have.
+// checkVendor looks at the settings that only some vendors have. What they mean differs, so that none is taken for another.
 func (k *providerKeys) checkVendor(n strict.Node, p *strict.Problems) {
 	if k.APIVersion != nil {
 		at, known := n.Get("api_version").Pos(), apiVersions[k.Provider]
@@ -296,25 +297,48 @@ func (k *providerKeys) checkVendor(n strict.Node, p *strict.Problems) {
 			p.Key("api_version").Add(at, strict.Suggest(*k.APIVersion, known), "unknown api_version %q", *k.APIVersion)
 		}
 	}
+	effort, has := p.Key("reasoning_effort"), thinkingOf[k.Provider]
+	at := n.Get("reasoning_effort").Pos()
+	switch {
+	case k.ReasoningEffort == nil:
+	case k.Provider == "gemini":
+		effort.Add(at, "thinking: {level: ...}", "gemini has no reasoning_effort")
+	case k.Thinking != nil && k.Thinking.Effort != nil:
+		effort.Add(at, "keep one of them", "reasoning_effort and an effort of thinking exclude each other")
+	}
 	if k.Thinking == nil {
 		return
 	}
 	in, q := n.Get("thinking"), p.Key("thinking")
+	if has == nil {
+		q.Add(in.Pos(), "remove it; openai and its copies have reasoning_effort", "%s has no setting thinking", k.Provider)
+		return
+	}
 	for key := range in.Fields() {
-		if vendors, known := thinkers[key.Name]; known && !slices.Contains(vendors, k.Provider) {
-			q.Key(key.Name).Add(in.Get(key.Name).Pos(), "it is a setting of "+strings.Join(vendors, ", "), "provider %q knows no %s of thinking", k.Provider, key.Name)
+		if !slices.Contains(has, key.Name) {
+			q.Key(key.Name).Add(in.Get(key.Name).Pos(), "choose one of "+strings.Join(has, ", "), "%s has no thinking.%s", k.Provider, key.Name)
 		}
 	}
-	if budget := k.Thinking.BudgetTokens; budget != nil {
-		at := in.Get("budget_tokens").Pos()
-		switch {
-		case *budget < minBudget:
-			q.Key("budget_tokens").Add(at, "", "want a whole number from %d", minBudget)
-		case k.MaxTokens != nil && *budget >= *k.MaxTokens:
-			q.Key("budget_tokens").Add(at, "max_tokens counts thinking too: raise it above the budget", "a budget of %d leaves nothing of max_tokens %d", *budget, *k.MaxTokens)
-		}
+	k.checkBudget(in, q)
+}
+
+// checkBudget looks at the tokens for thinking, whose bounds are the vendor's.
+func (k *providerKeys) checkBudget(in strict.Node, p *strict.Problems) {
+	budget := k.Thinking.BudgetTokens
+	if budget == nil {
+		return
 	}
-	if k.Thinking.Effort != nil && k.ReasoningEffort != nil {
-		p.Key("reasoning_effort").Add(n.Get("reasoning_effort").Pos(), "keep one of them", "reasoning_effort and an effort of thinking exclude each other")
+	q, at := p.Key("budget_tokens"), in.Get("budget_tokens").Pos()
+	switch {
+	case k.Provider == "gemini" && k.Thinking.Level != nil:
+		p.Add(in.Pos(), "keep one of them: level for generation 3, budget_tokens for those before", "gemini takes either a level or a budget")
+	case k.Provider == "gemini":
+		if *budget < -1 {
+			q.Add(at, "0 is none, -1 as many as the model likes", "want a whole number from -1")
+		}
+	case *budget < minBudget:
+		q.Add(at, "", "want a whole number from %d", minBudget)
+	case k.MaxTokens != nil && *budget >= *k.MaxTokens:
+		q.Add(at, "max_tokens counts thinking too: raise it above the budget", "a budget of %d leaves nothing of max_tokens %d", *budget, *k.MaxTokens)
 	}
 }

@@ -4,7 +4,12 @@
 //	...
 //	handler, err := emulator.New(script, emulator.Options{})
 //
-// It speaks OpenAI's Chat Completions, blocking and streamed, at POST /v1/chat/completions.
+// It speaks
+//
+//   - OpenAI's Chat Completions, blocking and streamed, at POST /v1/chat/completions;
+//   - the Gemini API at POST /v1beta/models/MODEL:generateContent and :streamGenerateContent, the latter as a JSON array or, with alt=sse, as events.
+//
+// A script says the same in each. Where a format has no word for something it takes that of its vendor: Gemini has no refusal, so that one is a text that a filter ended, and it withholds calls whose arguments are no JSON object.
 //
 // # State
 //
@@ -40,7 +45,7 @@
 //
 // # What is not emulated
 //
-// More than one choice (n), log probabilities, audio output and the deprecated functions are refused with code emulator_unsupported rather than answered wrongly. Output limits do not shorten a scripted answer. Images are accepted and only take part in the hash; none is fetched.
+// More than one choice (n) or candidate, log probabilities, audio output, the deprecated functions, and tools that a vendor runs itself are refused with code emulator_unsupported rather than answered wrongly. Output limits do not shorten a scripted answer. Images are accepted and only take part in the hash; none is fetched.
 package emulator
 
 import (

@@ -202,10 +202,16 @@ func printable(s string) string {
 }
 
 func (o *openAI) unreadable(r *http.Request, err error) *openAIError {
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+	if isTooLarge(err) {
 		return &openAIError{status: 413, kind: "server_error", message: fmt.Sprintf("Maximum content size limit (%d) exceeded (%d bytes read)", o.maxBody, max(r.ContentLength, o.maxBody+1))}
 	}
 	return &openAIError{status: 400, kind: invalidRequest, message: "the request's body ended early"}
+}
+
+// isTooLarge reports that a body was larger than it may be.
+func isTooLarge(err error) bool {
+	var tooLarge *http.MaxBytesError
+	return errors.As(err, &tooLarge)
 }
 
 var (

@@ -59,7 +59,7 @@ func (m Match) IsZero() bool { return m == Match{} }
 type Step struct {
 	// Text is the answer's text; a template. A nil Text is null on the wire where the answer is calls.
 	Text *string `yaml:"text" json:"text,omitempty"`
-	// Reasoning is what the model thought; a template. Formats that do not show reasoning, such as Chat Completions, only count its tokens.
+	// Reasoning is what the model thought; a template. Formats that do not show reasoning, such as Chat Completions, only count its tokens; Gemini shows it to who asks for it.
 	Reasoning string `yaml:"reasoning" json:"reasoning,omitempty"`
 	// Calls are the tool calls, in order.
 	Calls []Call `yaml:"calls" json:"calls,omitempty"`
@@ -111,7 +111,7 @@ type Error struct {
 	Code    *string `yaml:"code" json:"code,omitempty"`
 	Param   *string `yaml:"param" json:"param,omitempty"`
 	Message string  `yaml:"message" json:"message,omitempty"`
-	// RetryAfter is given in the headers retry-after (in whole seconds, rounded up) and retry-after-ms.
+	// RetryAfter is given in the headers retry-after (in whole seconds, rounded up) and retry-after-ms, or as the vendor gives it: Gemini in the error's details.
 	RetryAfter *time.Duration `yaml:"retry_after" json:"retry_after,omitempty"`
 }
 

@@ -310,15 +310,15 @@ var _ = Describe("a request", func() {
 		Expect(got).To(Equal(tree(want)))
 		Expect(codes(warned)).To(Equal(slices.Clip(append([]string(nil), warnings...))))
 	},
-		Entry(nil, "claude-haiku-4-5", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 2000}}, `{"max_tokens":6096,"thinking":{"type":"enabled","budget_tokens":2000}}`),
-		Entry(nil, "claude-sonnet-4-20250514", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 1024}, MaxTokens: ptr(1025)}, `{"max_tokens":1025,"thinking":{"type":"enabled","budget_tokens":1024}}`),
-		Entry(nil, "claude-opus-5-5", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 2000}}, `{"max_tokens":4096,"thinking":{"type":"adaptive"}}`, "thinking-budget-left-out"),
-		Entry(nil, "claude-3-haiku-20240307", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 2000}}, `{"max_tokens":4096}`, "thinking-left-out"),
+		Entry(nil, "claude-haiku-4-5", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(2000)}}, `{"max_tokens":6096,"thinking":{"type":"enabled","budget_tokens":2000}}`),
+		Entry(nil, "claude-sonnet-4-20250514", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(1024)}, MaxTokens: ptr(1025)}, `{"max_tokens":1025,"thinking":{"type":"enabled","budget_tokens":1024}}`),
+		Entry(nil, "claude-opus-5-5", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(2000)}}, `{"max_tokens":4096,"thinking":{"type":"adaptive"}}`, "thinking-budget-left-out"),
+		Entry(nil, "claude-3-haiku-20240307", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(2000)}}, `{"max_tokens":4096}`, "thinking-left-out"),
 		Entry(nil, "claude-opus-5-5", llm.Settings{Thinking: llm.Thinking{Effort: "xhigh"}}, `{"max_tokens":4096,"thinking":{"type":"adaptive"},"output_config":{"effort":"xhigh"}}`),
 		Entry(nil, "claude-opus-4-5-20251101", llm.Settings{Thinking: llm.Thinking{Effort: "low"}}, `{"max_tokens":4096,"output_config":{"effort":"low"}}`),
 		Entry(nil, "claude-haiku-4-5", llm.Settings{ReasoningEffort: "low"}, `{"max_tokens":4096}`, "reasoning-effort-left-out"),
 		Entry(nil, "claude-opus-5-5", llm.Settings{ReasoningEffort: "minimal"}, `{"max_tokens":4096}`, "reasoning-effort-left-out"),
-		Entry("a name that says nothing", "internal-model", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 2000, Effort: "max"}}, `{"max_tokens":6096,"thinking":{"type":"enabled","budget_tokens":2000},"output_config":{"effort":"max"}}`),
+		Entry("a name that says nothing", "internal-model", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(2000), Effort: "max"}}, `{"max_tokens":6096,"thinking":{"type":"enabled","budget_tokens":2000},"output_config":{"effort":"max"}}`),
 	)
 
 	DescribeTable("is refused before it is sent where its budget cannot be", func(settings llm.Settings, message string) {
@@ -330,8 +330,8 @@ var _ = Describe("a request", func() {
 		Expect(err).To(MatchError(ContainSubstring(message)))
 		Expect(s.bodies).To(BeEmpty())
 	},
-		Entry("too small", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 1023}}, "too small"),
-		Entry("as large as the limit", llm.Settings{Thinking: llm.Thinking{BudgetTokens: 2000}, MaxTokens: ptr(2000)}, "leaves nothing of max_tokens 2000"),
+		Entry("too small", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(1023)}}, "too small"),
+		Entry("as large as the limit", llm.Settings{Thinking: llm.Thinking{BudgetTokens: ptr(2000)}, MaxTokens: ptr(2000)}, "leaves nothing of max_tokens 2000"),
 	)
 })
 

@@ -22,7 +22,7 @@ func conformance(version string) bool {
 		ContentType:  "text/event-stream",
 		Abilities: providertest.Abilities{
 			Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true,
-			Thinking: &llm.Thinking{BudgetTokens: 2048},
+			Thinking: &llm.Thinking{BudgetTokens: ptr(2048)},
 		},
 	})
 }

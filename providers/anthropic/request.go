@@ -122,8 +122,12 @@ func (b *builder) thinking(s llm.Settings) {
 		b.params.OutputConfig.Effort = sdk.OutputConfigEffort(wanted)
 	}
 	adaptive := sdk.ThinkingConfigParamUnion{OfAdaptive: &sdk.ThinkingConfigAdaptiveParam{}}
-	switch tokens := s.Thinking.BudgetTokens; {
-	case tokens == 0:
+	tokens := 0
+	if s.Thinking.BudgetTokens != nil {
+		tokens = *s.Thinking.BudgetTokens
+	}
+	switch {
+	case s.Thinking.BudgetTokens == nil:
 		if b.params.OutputConfig.Effort != "" && b.rule.Adaptive {
 			b.params.Thinking = adaptive
 		}

@@ -58,6 +58,10 @@ type Abilities struct {
 	References bool
 	// Thinking are the settings with which a reply shows what the model thought, signed, and with which the vendor wants it back; nil where there are none.
 	Thinking *llm.Thinking
+	// NoRequestIDs: an error does not say which request it answers.
+	NoRequestIDs bool
+	// StringEnums: an enum in a tool's schema holds strings alone.
+	StringEnums bool
 }
 
 // Asked is what a request asks, in no vendor's form.

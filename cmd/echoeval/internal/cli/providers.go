@@ -28,6 +28,7 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/providers/anthropic"
 	"github.com/echoeval/echoeval/providers/compat"
+	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
 )
@@ -43,10 +44,14 @@ type vendor struct {
 	base string
 	// keyEnv is the variable that holds the key where the entry names none; "" where no key is needed.
 	keyEnv string
+	// keyElse is the variable that holds it where keyEnv is not set; "" for none.
+	keyElse string
 	// apis says that there are two ways to ask, as OpenAI has.
 	apis bool
-	// auth is how the vendor wants its key; the zero value is [transport.Bearer].
+	// auth is how the vendor wants its key; as a bearer token where it is not set.
 	auth transport.Scheme
+	// under stands directly above the network, where what a vendor says in its own way is said as others do; nil for nothing.
+	under func(http.RoundTripper) http.RoundTripper
 	// scripted providers send nothing.
 	scripted bool
 	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
@@ -70,6 +75,12 @@ var vendors = map[string]vendor{
 		apis: true,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model, API: openai.API(p.API), Clock: c}, rt)
+		},
+	},
+	gemini.Name: {
+		base: gemini.BaseURL, keyEnv: "GEMINI_API_KEY", keyElse: "GOOGLE_API_KEY", auth: transport.Scheme{Header: gemini.KeyHeader}, under: gemini.RetryAfter,
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+			return gemini.New(gemini.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	script.Name: {
@@ -217,6 +228,9 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 30 * time.Second}
 	var rt http.RoundTripper = transport.Net(dialer.DialContext, proxyOf(s))
+	if v.under != nil {
+		rt = v.under(rt)
+	}
 	if upstream != nil {
 		if rt, err = transport.Redirect(base, upstream.String(), rt); err != nil {
 			return nil, err
@@ -229,7 +243,7 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 func keyOf(s *State, p dataset.Provider, v vendor, local bool) (transport.Secret, error) {
 	name := p.APIKeyEnv
 	if name == "" {
-		name = v.keyEnv
+		name = v.keyName(s)
 	}
 	if name == "" {
 		return transport.Secret{}, nil
@@ -241,6 +255,14 @@ func keyOf(s *State, p dataset.Provider, v vendor, local bool) (transport.Secret
 		return transport.NewSecret("no-key-needed-on-loopback"), nil
 	}
 	return transport.Secret{}, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s needs a key, and %s is not set", p.ID, name), "export %s=..., or run in replay, which needs none", name)
+}
+
+// keyName names the variable that the vendor's key is taken from: the first that is set, else the first.
+func (v vendor) keyName(s *State) string {
+	if v.keyElse != "" && s.Getenv(v.keyEnv) == "" && s.Getenv(v.keyElse) != "" {
+		return v.keyElse
+	}
+	return v.keyEnv
 }
 
 // proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given.

@@ -8,15 +8,17 @@ import (
 
 	"github.com/echoeval/echoeval/providers/anthropic"
 	"github.com/echoeval/echoeval/providers/compat"
+	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
 )
 
 // abilities says for each row of vendors what its models can be given. A model may know less than its vendor's protocol.
 var abilities = map[string][]string{
-	anthropic.Name: {"streaming", "tools", "images", "documents"},
+	anthropic.Name: {"streaming", "tools", "images", "documents", "thinking"},
 	openai.Name:    {"streaming", "tools", "images", "documents"},
 	compat.Name:    {"streaming", "tools", "images"},
+	gemini.Name:    {"streaming", "tools", "images", "documents", "thinking"},
 	script.Name:    {"tools"},
 }
 
@@ -49,9 +51,9 @@ func listProviders(s *State) []listedProvider {
 		if v.base != "" {
 			l.BaseURL = &v.base
 		}
-		if v.keyEnv != "" {
-			set := s.Getenv(v.keyEnv) != ""
-			l.KeyEnv, l.KeySet, l.Ready = &v.keyEnv, &set, set
+		if name := v.keyName(s); name != "" {
+			set := s.Getenv(name) != ""
+			l.KeyEnv, l.KeySet, l.Ready = &name, &set, set
 		}
 		if note, ok := addresses[name]; ok {
 			l.Note = &note
