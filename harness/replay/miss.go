@@ -119,7 +119,7 @@ func (s *Session) bearable(class cassette.Class) bool { return s.action(class) !
 
 // lost deals with what the tape does not hold: in Extend the session goes live, unless the class of the miss fails or nothing can be recorded any more, and lost returns nil; else it returns the error of the miss. held is the interaction that must not be kept, -1 for none. The caller holds mu.
 func (s *Session) lost(m *Miss, held int) error {
-	if s.config.Mode != Extend || !s.bearable(m.Class) {
+	if rejudged := s.judge && s.config.Rejudge; s.config.Mode != Extend || !s.bearable(m.Class) && !rejudged {
 		return s.missed(m)
 	}
 	if s.tape.written > 0 {

@@ -61,6 +61,8 @@ type Config struct {
 	Normalize []cassette.Normalization
 	// Drift says what is done about each class of drift; see [Action]. A class that is absent fails in Replay and goes live in Extend, but transport is served.
 	Drift map[cassette.Class]Action
+	// Rejudge records what judges are asked and the cassette does not hold even where Drift says that its class fails; in Extend alone.
+	Rejudge bool
 	// RecordCommand is the command that records this item anew, for hints; "" gives none.
 	RecordCommand string
 	// RecordedAt is where the item's clock starts in Record and Live. The zero time stands for the present. A cassette that is extended keeps the time at which it begins.

@@ -57,7 +57,7 @@ func datasetOptions(s *State) dataset.Options {
 	for _, m := range results.MetricTable {
 		metrics = append(metrics, m.Name)
 	}
-	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames()}
+	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames(), Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}}}
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
@@ -124,7 +124,11 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	users, err := users(s, d, dialled, up, o)
+	users, err := ofRole(s, d, dataset.RoleUser, dialled, up, o)
+	if err != nil {
+		return nil, err
+	}
+	judges, err := ofRole(s, d, dataset.RoleJudge, dialled, up, o)
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +144,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		}
 	}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: users, Tools: tools, Mode: mode, OnlyStale: o.stale,
+		Dataset: d, Columns: cols, Users: users, Judges: judges, Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
@@ -152,8 +156,10 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		return nil, err
 	}
 	paid := slices.Clone(cols)
-	for _, u := range users {
-		paid = append(paid, *u)
+	for _, of := range []map[string]*experiment.Column{users, judges} {
+		for _, id := range slices.Sorted(maps.Keys(of)) {
+			paid = append(paid, *of[id])
+		}
 	}
 	if opts.Budget, err = o.budget(paid, mode); err != nil {
 		return nil, err
@@ -188,16 +194,17 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	return p, nil
 }
 
-// users are the providers of role user, by id.
-func users(s *State, d *dataset.Dataset, mode replay.Mode, up upstreams, o *runOptions) (map[string]*experiment.Column, error) {
+// ofRole are the providers of a role, by id.
+func ofRole(s *State, d *dataset.Dataset, role string, mode replay.Mode, up upstreams, o *runOptions) (map[string]*experiment.Column, error) {
 	var providers []dataset.Provider
 	for _, p := range d.Roles {
-		if p.Role == dataset.RoleJudge {
-			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: judges are not in this version", p.ID), "leave it out, or ask a program: checks: [{command: [...]}]")
+		if p.Role != role {
+			continue
 		}
-		if p.Role == dataset.RoleUser {
-			providers = append(providers, p)
+		if role == dataset.RoleJudge && vendors[p.Vendor].scripted {
+			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a script cannot judge, it has lines for the agent alone", p.ID), "name a model, or ask a program: checks: [{command: [...]}]")
 		}
+		providers = append(providers, p)
 	}
 	cols, err := columns(s, d.Project, providers, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
 	if err != nil {
