@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/echoeval/echoeval/ci/suite"
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
@@ -221,6 +222,22 @@ var _ = Describe("judge", func() {
 			Expect(by).To(Equal([]string{"user", "call", "result"}))
 			Expect(q.Material).NotTo(ContainSubstring("\n"))
 		}
+	})
+
+	It("asks in words that do not change unnoticed", func(ctx SpecContext) {
+		var text strings.Builder
+		for _, yaml := range []string{
+			`{judge: {rubric: Urges care}, threshold: 0.7}`, `{judge: {rubric: Says the same, reference: Call 112, verdict: pass}, threshold: 1}`,
+			`{judge: {criteria: [Names a number, Is kind]}, threshold: 0.7}`, `{judge: {prefer: Calmer, over: Go away}, threshold: 0.5}`,
+		} {
+			b := strictly("?")
+			c := judged(yaml, env)
+			c.Run(ctx, score.Case{Output: "Call \"112\" now.", Judge: b, Trace: trace.Trace{Events: []trace.Event{{Start: &trace.Start{Input: []conversation.Message{conversation.User("u", conversation.Text{Text: "Chest pain"})}}}}}})
+			for _, q := range b.questions {
+				text.WriteString("system: " + q.System + "\n\nuser: " + q.Material + "\n\nschema: " + string(q.Schema) + "\n\n----\n\n")
+			}
+		}
+		suite.Golden("questions.txt", []byte(text.String()))
 	})
 
 	It("says the same whatever is judged, so that a rubric is all that changes it", func(ctx SpecContext) {

@@ -116,9 +116,9 @@ func (j *judgement) instructions() (string, conversation.JSON) {
 	var b strings.Builder
 	shown := `"answer" is what you judge.`
 	one, schema := `"score": S`, `"score":{"type":"number"}`
-	what := "S is a number from 0 (not at all) to 1 (in full)."
+	what := "S is a number from 0 (the answer does not meet it at all) to 1 (the answer meets it in full)."
 	if j.passes {
-		one, schema, what = `"pass": P`, `"pass":{"type":"boolean"}`, "P is true where it is met in full, else false."
+		one, schema, what = `"pass": P`, `"pass":{"type":"boolean"}`, "P is true where the answer meets it in full, else false."
 	}
 	verdict := func(name, schema string) string {
 		return `{"type":"object","properties":{"reason":{"type":"string"},` + schema + `},"required":["reason","` + name + `"],"additionalProperties":false}`

@@ -120,16 +120,12 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	cols, err := columns(s, d.Project, providers, dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	paid, err := columns(s, d.Project, slices.Concat(providers, d.Roles), dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
 	if err != nil {
 		return nil, err
 	}
-	users, err := ofRole(s, d, dataset.RoleUser, dialled, up, o)
-	if err != nil {
-		return nil, err
-	}
-	judges, err := ofRole(s, d, dataset.RoleJudge, dialled, up, o)
-	if err != nil {
+	cols, roles := paid[:len(providers)], paid[len(providers):]
+	if err := noScriptJudges(roles); err != nil {
 		return nil, err
 	}
 	gates, gateErr := parseGates(d)
@@ -144,7 +140,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		}
 	}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: users, Judges: judges, Tools: tools, Mode: mode, OnlyStale: o.stale,
+		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
@@ -154,12 +150,6 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
 		return nil, err
-	}
-	paid := slices.Clone(cols)
-	for _, of := range []map[string]*experiment.Column{users, judges} {
-		for _, id := range slices.Sorted(maps.Keys(of)) {
-			paid = append(paid, *of[id])
-		}
 	}
 	if opts.Budget, err = o.budget(paid, mode); err != nil {
 		return nil, err
@@ -194,27 +184,25 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	return p, nil
 }
 
-// ofRole are the providers of a role, by id.
-func ofRole(s *State, d *dataset.Dataset, role string, mode replay.Mode, up upstreams, o *runOptions) (map[string]*experiment.Column, error) {
-	var providers []dataset.Provider
-	for _, p := range d.Roles {
-		if p.Role != role {
-			continue
-		}
-		if role == dataset.RoleJudge && vendors[p.Vendor].scripted {
-			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a script cannot judge, it has lines for the agent alone", p.ID), "name a model, or ask a program: checks: [{command: [...]}]")
-		}
-		providers = append(providers, p)
-	}
-	cols, err := columns(s, d.Project, providers, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]*experiment.Column, len(cols))
+// ofRole are the columns of a role, by id.
+func ofRole(cols []experiment.Column, role string) map[string]*experiment.Column {
+	out := map[string]*experiment.Column{}
 	for i := range cols {
-		out[cols[i].Provider.ID] = &cols[i]
+		if c := &cols[i]; c.Provider.Role == role {
+			out[c.Provider.ID] = c
+		}
 	}
-	return out, nil
+	return out
+}
+
+// noScriptJudges refuses judges that have nothing to say.
+func noScriptJudges(cols []experiment.Column) error {
+	for _, c := range cols {
+		if p := c.Provider; p.Role == dataset.RoleJudge && c.Scripted {
+			return failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a script cannot judge, it has lines for the agent alone", p.ID), "name a model, or ask a program: checks: [{command: [...]}]")
+		}
+	}
+	return nil
 }
 
 // detectorOf finds secrets: key shapes, what the project names, values of the environment.
