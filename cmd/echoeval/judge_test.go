@@ -287,6 +287,31 @@ var _ = Describe("a judge", func() {
 		p.expect(2, "run", "d.yaml")
 	})
 
+	It("is no script, and has no gold set yet", func() {
+		p, _ := judgedBy(kind, urges)
+		p.edit("d.yaml", "provider: openai, model: gpt-4o, role: judge", "provider: script, role: judge")
+		o := p.expect(2, "validate", "d.yaml")
+		Expect(o.stderr).To(ContainSubstring("d.yaml:6:5: provider strict: a script cannot judge"))
+		p, _ = judgedBy(kind, "{judge: {rubric: Urges care, gold: g.yaml}, threshold: 0.7}")
+		o = p.expect(2, "validate", "d.yaml")
+		Expect(o.stderr).To(MatchRegexp(`d\.yaml:8:\d+: .*judge: key "gold" is not read by this version`))
+	})
+
+	It("of a panel is recorded for each that is asked, and again with --resume after an outage", func() {
+		p, _ := judgedBy(kind, `{judge: {rubric: Urges care, provider: [strict, kind], votes: 2}, threshold: 0.7}`, "  - {id: kind, provider: openai, model: gpt-4.1, role: judge}\n")
+		p.edit("s.yaml", "  - match: {model: gpt-4o}\n", "  - match: {model: gpt-4.1}\n    steps: [{text: '{\"reason\":\"it is curt\",\"score\":0.6}'}]\n  - match: {model: gpt-4o}\n")
+		d := p.door(p.emulate("s.yaml"))
+		d.down("gpt-4.1", 401)
+		p.expect(5, "record", "d.yaml", d.upstream())
+		d.down("gpt-4.1", 0)
+		p.succeed("run", "--resume", p.last())
+		Expect(p.only().Checks[0].Reason).To(Equal("mean of 4 votes (0.9, 0.9, 0.6, 0.6): strict: it is kind | kind: it is curt"))
+		recorded := p.read(judgedFile)
+		Expect(strings.Count(recorded, "judge: strict\n")).To(Equal(2))
+		Expect(strings.Count(recorded, "judge: kind\n")).To(Equal(2))
+		p.succeed("run", "d.yaml")
+	})
+
 	It("has a schema that knows its arguments", func() {
 		p := emptyProject()
 		for _, kind := range []string{"dataset", "library"} {

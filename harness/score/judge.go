@@ -360,16 +360,18 @@ func (j *judgement) vote(ctx context.Context, ask Judge, judge string, questions
 	if why != "" || j.form != byPreference {
 		return v, why, nil
 	}
-	switch {
-	case better[0] == "first" && better[1] == "second":
-		v.score = 1
-	case better[0] == "second" && better[1] == "first":
+	var how string
+	switch first, second := better[0], better[1]; {
+	case first == "first" && second == "second":
+		v.score, how = 1, "better in both orders"
+	case first == "second" && second == "first":
+		how = "worse in both orders"
+	case first == second && first != "neither":
+		v.score, how = 0.5, "a tie, as the judge prefers what stands "+first
 	default:
-		v.score = 0.5
-		if better[0] == better[1] && better[0] != "neither" {
-			v.reason = "the judge prefers what stands " + better[0] + ", so it is a tie: " + v.reason
-		}
+		v.score, how = 0.5, "a tie"
 	}
+	v.reason = strings.TrimSuffix(how+"; with the answer first: "+v.reason, "; with the answer first: ")
 	return v, "", nil
 }
 

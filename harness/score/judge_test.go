@@ -167,14 +167,14 @@ var _ = Describe("judge", func() {
 		Expect(b.questions[1].Material).To(HaveSuffix(`"first":"curt","second":"mine"}`))
 		Expect(b.questions[0].System).To(Equal(b.questions[1].System))
 		Expect(float64(*r.Score)).To(Equal(want))
-		Expect(r.Reason).To(HavePrefix(reason))
+		Expect(r.Reason).To(Equal(reason))
 	},
-		Entry("better in both", "first", "second", 1.0, "so"),
-		Entry("worse in both", "second", "first", 0.0, "so"),
-		Entry("whatever stands first", "first", "first", 0.5, "the judge prefers what stands first, so it is a tie"),
-		Entry("whatever stands second", "second", "second", 0.5, "the judge prefers what stands second, so it is a tie"),
-		Entry("no difference", "neither", "neither", 0.5, "so"),
-		Entry("better once", "first", "neither", 0.5, "so"),
+		Entry("better in both", "first", "second", 1.0, "better in both orders; with the answer first: so"),
+		Entry("worse in both", "second", "first", 0.0, "worse in both orders; with the answer first: so"),
+		Entry("whatever stands first", "first", "first", 0.5, "a tie, as the judge prefers what stands first; with the answer first: so"),
+		Entry("whatever stands second", "second", "second", 0.5, "a tie, as the judge prefers what stands second; with the answer first: so"),
+		Entry("no difference", "neither", "neither", 0.5, "a tie; with the answer first: so"),
+		Entry("better once", "first", "neither", 0.5, "a tie; with the answer first: so"),
 	)
 
 	It("has not judged where one order gave no verdict", func(ctx SpecContext) {
