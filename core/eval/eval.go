@@ -56,6 +56,7 @@ type ErrorKind string
 const (
 	ErrProvider ErrorKind = "provider"
 	ErrTool     ErrorKind = "tool"
+	ErrJudge    ErrorKind = "judge"
 	ErrHarness  ErrorKind = "harness"
 )
 

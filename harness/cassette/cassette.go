@@ -68,6 +68,8 @@ type Extra struct {
 	Effect     string // pure, read, write, irreversible
 	Scope      string // workspace, external
 	Occurrence int    // how many equal calls came before, plus 1
+	// Judge is the id of the provider that was asked to score the answer; "" is what the agent said to the world. The interactions of judges stand behind all others.
+	Judge string
 }
 
 // SetupFile is the name of the cassette of a dataset that holds what a run fetches once for all its items. It belongs to the dataset itself, is never an orphan, and its header names no item. No item's file has this name, as those begin with a letter or a digit.

@@ -32,7 +32,7 @@ func sample() *File {
 			{
 				Request:  Request{Body: `{"path":"a.txt"}`, URL: "tool:///read_file", Method: Method},
 				Response: Response{Body: "\xff\x00binary" + strings.Repeat("\xfe", 100), Status: "200 OK", Code: 200},
-				Extra:    Extra{Seq: 1, Effect: "read", Scope: "workspace", Occurrence: 1},
+				Extra:    Extra{Seq: 1, Effect: "read", Scope: "workspace", Occurrence: 1, Judge: "strict judge"},
 			},
 			{
 				Request:  Request{Body: "", URL: "https://example.com/?a=b&c=%20", Method: "GET"},

@@ -401,6 +401,7 @@ func (w *walker) interaction(n *yaml.Node, i *Interaction) {
 				field{"effect", false, text(&i.Extra.Effect)},
 				field{"scope", false, text(&i.Extra.Scope)},
 				field{"occurrence", false, number(&i.Extra.Occurrence)},
+				field{"judge", false, text(&i.Extra.Judge)},
 			)
 		}},
 		field{"request", true, func(n *yaml.Node) {

@@ -98,6 +98,9 @@ func (e *encoder) interaction(i *Interaction) {
 		if x.Occurrence != 0 {
 			e.int(4, "occurrence", int64(x.Occurrence))
 		}
+		if x.Judge != "" {
+			e.text(4, "judge", x.Judge)
+		}
 	}
 	e.raw(dash + "request:\n")
 	e.text(4, "body", i.Request.Body)

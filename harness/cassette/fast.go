@@ -81,6 +81,7 @@ func (r *reader) extra(x *Extra) bool {
 		(!r.at("    effect:") || r.text("    effect:", 6, &x.Effect)) &&
 		(!r.at("    scope:") || r.text("    scope:", 6, &x.Scope)) &&
 		(!r.at("    occurrence:") || r.int("    occurrence:", &x.Occurrence)) &&
+		(!r.at("    judge:") || r.text("    judge:", 6, &x.Judge)) &&
 		*x != Extra{}
 }
 

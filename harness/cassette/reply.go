@@ -113,11 +113,14 @@ func (t *tree) number(path string) (int, bool) {
 	return n, err == nil && t.kind == '0' && n >= 0
 }
 
-// Calls returns the names of the tools that were called, in the order of the calls: those recorded as calls, or where there are none, those that the model's replies name.
+// Calls returns the names of the tools that the agent called, in the order of the calls: those recorded as calls, or where there are none, those that the model's replies name.
 func (f *File) Calls() []string {
 	var own, asked []string
 	for n := range f.Interactions {
 		i := &f.Interactions[n]
+		if i.Extra.Judge != "" {
+			continue
+		}
 		if i.Request.Method == Method {
 			if name := toolName(i.Request.URL); !strings.HasPrefix(name, "-/") {
 				own = append(own, name)
@@ -136,9 +139,12 @@ func (f *File) Calls() []string {
 
 func toolName(rawURL string) string { return strings.TrimPrefix(rawURL, "tool:///") }
 
-// Answer returns what the last reply of a model says, "" where none has a text.
+// Answer returns what the last reply of the agent's model says, "" where none has a text.
 func (f *File) Answer() string {
 	for n := len(f.Interactions) - 1; n >= 0; n-- {
+		if f.Interactions[n].Extra.Judge != "" {
+			continue
+		}
 		if r, ok := f.Interactions[n].Reply(); ok {
 			return r.Text
 		}

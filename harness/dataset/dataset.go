@@ -57,6 +57,10 @@ type Options struct {
 	Checks, Invariants, Metrics, Vendors []string
 	// Drift are the classes of drift.
 	Drift []string
+	// Judging is a hash of what judges are told beside the arguments of their checks; it is part of how an item is judged.
+	Judging string
+	// Arguments are the types that the arguments of checks are decoded into, by kind, for schemas. Of a kind that is not in it any arguments fit the schema.
+	Arguments map[string]any
 	// Set are KEY=VALUE pairs over the dataset: KEY is a path of keys of the dataset file with dots (gates.pass_rate, defaults.timeout), or items and keys of an item, which are set for every item; VALUE is YAML.
 	Set []string
 	// Temp is the folder for temporary files; "" is that of the system.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/strict"
 )
 
@@ -55,8 +56,11 @@ func (t *text) later(key string, n strict.Node) {
 	}
 }
 
-func (t *text) checks(list []Check) {
+func (t *text) checks(list []Check, d *Dataset) {
 	for _, c := range list {
+		if c.Kind == kindJudge {
+			t.judges(c.Args, d)
+		}
 		t.string(c.Kind)
 		t.node(c.Args)
 		t.string(c.Name)
@@ -67,8 +71,54 @@ func (t *text) checks(list []Check) {
 	}
 }
 
+// kindJudge is the kind of check that asks the providers of role judge.
+const kindJudge = "judge"
+
+// judges appends who a check asks and what they are told: another judge is another measure.
+func (t *text) judges(args strict.Node, d *Dataset) {
+	var named []string
+	switch of := args.Get("provider"); of.Kind() {
+	case strict.String:
+		named = []string{of.Text()}
+	case strict.Sequence:
+		for _, n := range of.Items() {
+			named = append(named, n.Text())
+		}
+	}
+	t.string("judge")
+	t.string(d.options.Judging)
+	for _, v := range d.Roles {
+		if v.Role != RoleJudge || named != nil && !slices.Contains(named, v.ID) {
+			continue
+		}
+		t.strings([]string{v.ID, v.Vendor, v.Model, v.BaseURL})
+		t.settings(v.Settings)
+	}
+}
+
+func (t *text) settings(s llm.Settings) {
+	whole := func(i *int64) {
+		if i == nil {
+			*t = append(*t, "null,"...)
+			return
+		}
+		*t = append(strconv.AppendInt(*t, *i, 10), ',')
+	}
+	var most *int64
+	if s.MaxTokens != nil {
+		n := int64(*s.MaxTokens)
+		most = &n
+	}
+	whole(most)
+	whole(s.Seed)
+	t.number(s.Temperature)
+	t.number(s.TopP)
+	t.strings(s.Stop)
+	t.string(s.ReasoningEffort)
+}
+
 // setHashes sets the item's hashes.
-func (i *Item) setHashes(h *hashed, scratch text) text {
+func (i *Item) setHashes(h *hashed, scratch text, d *Dataset) text {
 	t := scratch[:0]
 	t.raw(h.input)
 	t.node(i.Vars)
@@ -96,7 +146,7 @@ func (i *Item) setHashes(h *hashed, scratch text) text {
 	i.ItemHash = t.hash()
 
 	t = t[:0]
-	t.checks(i.Checks)
+	t.checks(i.Checks, d)
 	t = append(t, ';')
 	for _, v := range i.Invariants {
 		t.string(v.Name)
@@ -112,7 +162,7 @@ func (i *Item) setHashes(h *hashed, scratch text) text {
 	for k, turn := range i.Turns {
 		if len(turn.Checks) > 0 {
 			t.int(k + 1)
-			t.checks(turn.Checks)
+			t.checks(turn.Checks, d)
 		}
 	}
 	t.later("limits", h.limits)

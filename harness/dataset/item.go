@@ -178,7 +178,7 @@ func (d *Dataset) build(own *layer, index int, node strict.Node, m *media, p *st
 	if n, l := b.value(keyScript); l != nil {
 		it.Script = steps(n, hasTemplate(l.nodes[keyScript]), b.at(l, keyScript))
 	}
-	m.scratch = it.setHashes(h, m.scratch)
+	m.scratch = it.setHashes(h, m.scratch, b.d)
 	return it
 }
 

@@ -88,6 +88,8 @@ func (b schemaOf) register() {
 		"normalize": func() schema { return b.of([]normalizeKeys{}) },
 		"drift":     b.drift,
 		"columns":   func() schema { return object(anyText) },
+		"ids":       func() schema { return strict.AnyOf(anyText, filled(anyText)) },
+		"count":     func() schema { return schema{"type": "integer", "minimum": 1} },
 		"library_checks": func() schema {
 			return object(b.s.Define("check", b.check))
 		},
@@ -155,6 +157,9 @@ func (b schemaOf) check() schema {
 	kinds := schema{}
 	for _, kind := range b.options.Checks {
 		kinds[kind] = schema{}
+		if of, ok := b.options.Arguments[kind]; ok {
+			kinds[kind] = b.s.Define(kind, func() schema { return strict.AnyOf(anyText, b.of(of)) })
+		}
 	}
 	inner := schema{"type": "object", "properties": kinds, "additionalProperties": len(kinds) == 0, "minProperties": 1, "maxProperties": 1}
 	all := b.of(modifierKeys{})

@@ -49,8 +49,10 @@ type Options struct {
 	Columns []Column
 	// Users are the providers that play users, by id, made like columns.
 	Users map[string]*Column
-	Tools Tools
-	Mode  replay.Mode
+	// Judges are the providers that score answers, by id, made like columns.
+	Judges map[string]*Column
+	Tools  Tools
+	Mode   replay.Mode
 	// OnlyStale records, in mode record, only what a replay finds missing or stale; what is fresh stays and is judged from its cassette.
 	OnlyStale bool
 	// Repeat and Timeout override the items' own where they are set.
@@ -81,7 +83,7 @@ type Options struct {
 	Programs *program.Pool
 	// RecordCommand gives the command that records one item anew.
 	RecordCommand func(item, provider string) string
-	// ReplayOnly asks no check and no invariant: the run is for what it says of the cassettes.
+	// ReplayOnly asks no invariant, and of the checks only those that ask a judge: the run is for what it says of the cassettes.
 	ReplayOnly bool
 	// Look is called for every line of the results, in their order, when they are put in order; nil for none.
 	Look func(*eval.Result)

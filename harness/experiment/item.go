@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/echoeval/echoeval/core/conversation"
@@ -59,7 +60,7 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 	if err != nil {
 		run.explain(err)
 		line.Cassette = run.cassette
-		decide(&line, Outcome{Err: err}, staleness(err), eval.Pass)
+		decide(&line, Outcome{Err: err}, staleness(err), judged{status: eval.Pass})
 		run.known = run.knownSecrets()
 		run.redactLine(&line)
 		return finishedItem{line: line, trace: run.encode(line, trace.Trace{}), restart: run.recordWhole(err, false)}
@@ -89,7 +90,7 @@ type itemRun struct {
 	hidden  conversation.Hidden
 	// known are the secrets of which excerpts may hold parts.
 	known []string
-	// overhead is what the simulated user cost.
+	// overhead is what judges and the simulated user cost.
 	overhead money.USD
 	// cassette is what the line says of the recording; nil in live mode.
 	cassette *eval.CassetteInfo
@@ -129,6 +130,7 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 		Normalize:     equal,
 		Secrets:       &r.detector,
 		Drift:         r.opts.Drift,
+		Rejudge:       r.opts.OnlyStale,
 		AllowLeftover: r.opts.AllowLeftover || r.opts.Dataset.AllowLeftover,
 		RecordCommand: r.opts.RecordCommand(j.item.ID, column.Provider.ID),
 		RecordedAt:    r.opts.RecordedAt,
@@ -241,10 +243,7 @@ func placeholderName(name string) string {
 
 // run runs the target within the item's timeout.
 func (r *itemRun) run(ctx context.Context) Outcome {
-	timeout := r.item.Timeout
-	if r.opts.Timeout > 0 {
-		timeout = r.opts.Timeout
-	}
+	timeout := r.timeout()
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
 
@@ -271,6 +270,14 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	return out
 }
 
+// timeout bounds the agent's run, and then each question to a judge.
+func (r *itemRun) timeout() time.Duration {
+	if r.opts.Timeout > 0 {
+		return r.opts.Timeout
+	}
+	return r.item.Timeout
+}
+
 // transport is what a model of a column talks through: retries over the recorder or replayer.
 func (r *itemRun) transport(c *Column) http.RoundTripper {
 	return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(c.Live))
@@ -278,15 +285,16 @@ func (r *itemRun) transport(c *Column) http.RoundTripper {
 
 // model builds the item's model; where money is spent, within the budget.
 func (r *itemRun) model(rt http.RoundTripper) (llm.Model, error) {
-	return r.modelOf(r.column, rt)
+	return r.modelOf(r.column, rt, r.session.Live)
 }
 
-func (r *itemRun) modelOf(c *Column, rt http.RoundTripper) (llm.Model, error) {
+// modelOf is the model of a column; live says whether the network answers it.
+func (r *itemRun) modelOf(c *Column, rt http.RoundTripper, live func() bool) (llm.Model, error) {
 	model, err := c.Model(r.item, rt, r.session.Clock())
 	if err != nil || r.opts.Budget == nil || r.mode == replay.Replay {
 		return model, err
 	}
-	return budgeted{Model: model, budget: r.opts.Budget, cost: c.Cost, live: r.session.Live}, nil
+	return budgeted{Model: model, budget: r.opts.Budget, cost: c.Cost, live: live}, nil
 }
 
 func (r *itemRun) ids() ident.Source {
@@ -302,10 +310,23 @@ func (r *itemRun) random() func() float64 {
 	return func() float64 { return source().Float64() }
 }
 
-// judge closes the cassette and says what the run was worth.
+// judge says what the run was worth, and closes the cassette.
 func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) finishedItem {
 	interrupted := ctx.Err() != nil && out.Err != nil
-	closed, err := r.session.Close(out.Err == nil)
+	complete := out.Err == nil
+	spaceErr := r.space.close()
+	r.account(&line, out)
+	verdict, asked := judged{status: eval.Pass}, judges{run: r}
+	settled := complete && r.session.Settled(true) == nil
+	if settled {
+		verdict = r.score(ctx, &line, out, &asked)
+		unjudged := func(c eval.CheckResult) bool { return c.Status == eval.CheckUnjudged }
+		if cause := context.Cause(ctx); cause != nil && slices.ContainsFunc(line.Checks, unjudged) {
+			out.Err = cause // the check was cut off: a resumed run judges the item
+		}
+	}
+	line.OverheadUSD = r.overhead
+	closed, err := r.session.Close(complete)
 	stale := staleness(err)
 	if r.cassette != nil {
 		for _, d := range closed.Drift {
@@ -320,6 +341,10 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 		}
 	case err != nil && out.Err == nil:
 		out.Err = err
+	case spaceErr != nil && out.Err == nil:
+		out.Err = spaceErr
+	case asked.err != nil && out.Err == nil:
+		out.Err = &judgeError{asked.err}
 	}
 	if stale == nil && r.mode == replay.Replay {
 		if stale = unreadableReply(out.Err, r.cassette.File); stale != nil {
@@ -333,11 +358,32 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	default:
 		r.cassette = nil // nothing was recorded, and what there was is untouched
 	}
-	if err := r.space.close(); err != nil && out.Err == nil {
-		out.Err = err
-	}
-	response := out.Response
 	line.Cassette = r.cassette
+	response := out.Response
+	if settled {
+		output, cut := cutText(r.redact(response.Text))
+		line.Output, line.OutputCut = &output, cut
+	}
+	if stale != nil || out.Err != nil || r.opts.ReplayOnly {
+		line.Checks, line.Score = nil, nil
+	}
+	if !r.opts.ReplayOnly {
+		r.look(&line, out)
+	}
+	decide(&line, out, stale, verdict)
+	r.known = r.knownSecrets(append(promptsOf(out.Trace), response.Text)...)
+	r.redactLine(&line)
+	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget), restart: r.recordWhole(stale, closed.Restart)}
+	needed := r.opts.Traces != results.KeepFailed || line.Status != eval.Pass || len(done.warnings) > 0
+	if !interrupted && needed {
+		done.trace = r.encode(line, out.Trace)
+	}
+	return done
+}
+
+// account writes into the line what the agent took.
+func (r *itemRun) account(line *eval.Result, out Outcome) {
+	response := out.Response
 	line.Stop = &response.Stop
 	line.Turns, line.Steps, line.ToolCalls, line.Retries = len(out.Turns), response.Steps, response.ToolCalls, response.Retries
 	line.Usage = eval.Usage{InputTokens: response.Usage.InputTokens, CachedInputTokens: response.Usage.CacheReadTokens, OutputTokens: response.Usage.OutputTokens, ReasoningTokens: response.Usage.ReasoningTokens}
@@ -350,32 +396,6 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	if cost, ok := r.column.Cost(response); ok {
 		line.CostUSD = &cost
 	}
-	line.OverheadUSD = r.overhead
-	if !r.opts.ReplayOnly {
-		r.look(&line, out)
-	}
-
-	verdict := eval.Pass
-	if stale == nil && out.Err == nil {
-		output, cut := cutText(r.redact(response.Text))
-		line.Output, line.OutputCut = &output, cut
-		if !r.opts.ReplayOnly {
-			verdict = r.score(ctx, &line, out)
-		}
-		unjudged := func(c eval.CheckResult) bool { return c.Status == eval.CheckUnjudged }
-		if cause := context.Cause(ctx); cause != nil && slices.ContainsFunc(line.Checks, unjudged) {
-			out.Err = cause // the check was cut off: a resumed run judges the item
-		}
-	}
-	decide(&line, out, stale, verdict)
-	r.known = r.knownSecrets(append(promptsOf(out.Trace), response.Text)...)
-	r.redactLine(&line)
-	done := finishedItem{line: line, warnings: warningsOf(out.Trace.Events), overBudget: errors.Is(out.Err, errBudget), restart: r.recordWhole(stale, closed.Restart)}
-	needed := r.opts.Traces != results.KeepFailed || line.Status != eval.Pass || len(done.warnings) > 0
-	if !interrupted && needed {
-		done.trace = r.encode(line, out.Trace)
-	}
-	return done
 }
 
 // look evaluates the item's invariants and its limits.
@@ -394,34 +414,42 @@ func (r *itemRun) look(line *eval.Result, out Outcome) {
 	}
 }
 
-// score runs the item's checks.
-func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome) eval.Status {
+// score runs the item's checks; those of a run that only replays are the ones that ask judges.
+func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, asked *judges) judged {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
 	var problems strict.Problems // there are none: the checks were compiled before the run
 	item := score.Item{ID: r.item.ID, Provider: r.column.Provider.ID, Repeat: r.repeat, Group: r.item.Group, Tags: r.item.Tags, Vars: r.item.Vars, Metadata: r.item.Metadata}
-	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Item: item, Expected: r.item.Expected, Redact: r.redact}
-	for _, check := range r.compile(r.job.column, r.item.Checks, &problems) {
-		line.Checks = append(line.Checks, check.Run(ctx, c))
+	cause := eval.CauseCheckCrash
+	run := func(checks []dataset.Check, c score.Case) {
+		c.Item, c.Expected, c.Redact, c.Judge = item, r.item.Expected, r.redact, asked
+		for _, check := range r.compile(r.job.column, checks, &problems) {
+			if r.opts.ReplayOnly && check.Kind != score.KindJudge {
+				continue
+			}
+			result := check.Run(ctx, c)
+			if result.Status == eval.CheckUnjudged && check.Kind == score.KindJudge && check.Weight > 0 {
+				cause = eval.CauseJudgeAnswer
+			}
+			line.Checks = append(line.Checks, result)
+		}
 	}
+	run(r.item.Checks, score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens})
 	for i, turn := range out.Turns {
 		if i >= len(r.item.Turns) {
 			break
 		}
 		number := i + 1
-		c := score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}, Item: item, Expected: r.item.Expected, Redact: r.redact}
-		for _, check := range r.compile(r.job.column, r.item.Turns[i].Checks, &problems) {
-			line.Checks = append(line.Checks, check.Run(ctx, c))
-		}
+		run(r.item.Turns[i].Checks, score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}})
 	}
 	total, verdict := score.Total(line.Checks, r.item.Threshold)
 	line.Score = total
 	switch verdict {
 	case eval.CheckFail:
-		return eval.Fail
+		return judged{status: eval.Fail}
 	case eval.CheckUnjudged:
-		return eval.Unjudged
+		return judged{eval.Unjudged, cause}
 	}
-	return eval.Pass
+	return judged{status: eval.Pass}
 }
 
 func cutText(s string) (string, bool) {

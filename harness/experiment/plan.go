@@ -35,21 +35,24 @@ type Experiment struct {
 	opts  Options
 	specs []tool.Spec // of all tools there are
 	// head is what the run's folder says of the whole run.
-	head   results.Head
-	items  int // selected
-	owners owners
-	drawn  uint64             // the highest lot of the sample
-	bounds map[int]eval.Bound // by index, of the items that set pass_if
-	drops  map[int][]string   // by index, what items drop of the invariants
+	head  results.Head
+	items int // selected
+	// questions is how many the run puts to judges.
+	questions int
+	owners    owners
+	drawn     uint64             // the highest lot of the sample
+	bounds    map[int]eval.Bound // by index, of the items that set pass_if
+	drops     map[int][]string   // by index, what items drop of the invariants
 	// quarantined are the items whose verdict does not count, or did not until lately.
 	quarantined []results.Quarantine
 	spaces      workspaces
+	judges      []string                      // who may judge
 	compiled    []atomic.Pointer[compilation] // the last one, by column
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
 func New(opts Options) (*Experiment, error) {
-	e := &Experiment{opts: opts, owners: owners{}, compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
+	e := &Experiment{opts: opts, owners: owners{}, judges: judgeIDs(opts.Dataset), compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
@@ -71,6 +74,11 @@ func New(opts Options) (*Experiment, error) {
 		e.special(item)
 		used[item.Workspace] = true
 		lines += e.repeats(item) * len(opts.Columns)
+		for i := range opts.Columns {
+			if skipped(item, &opts.Columns[i]) == "" {
+				e.questions += e.repeats(item) * e.questionsOf(item, i)
+			}
+		}
 	}
 	picked := draw{sample: opts.Sample, seed: opts.Seed}
 	e.drawn = picked.bound()
@@ -241,7 +249,7 @@ func (e *Experiment) compile(column int, checks []dataset.Check, p *strict.Probl
 		return last.checks
 	}
 	before := p.Len()
-	out := score.Compile(specsOf(checks), score.Env{Tools: e.opts.Columns[column].Agent.Tools, Programs: e.programs()}, p)
+	out := score.Compile(specsOf(checks), score.Env{Tools: e.opts.Columns[column].Agent.Tools, Programs: e.programs(), Judges: e.judges}, p)
 	if p.Len() == before {
 		e.compiled[column].Store(&compilation{of: checks, checks: out})
 	}

@@ -91,7 +91,7 @@ func (s *simulator) speak(ctx context.Context) (text string, more bool, err erro
 	if err != nil {
 		return "", false, err
 	}
-	model, err := r.modelOf(column, r.transport(column))
+	model, err := r.modelOf(column, r.transport(column), r.session.Live)
 	if err != nil {
 		return "", false, err
 	}

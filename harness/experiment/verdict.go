@@ -19,8 +19,14 @@ import (
 // errTimeout ends an item that took longer than its timeout.
 var errTimeout = errors.New("the item took longer than its timeout")
 
-// decide sets status, cause and error of a line from what happened, by the table of the results format: the first that holds counts. stale is nil or the error with which the cassette failed the item, checks what the checks said.
-func decide(line *eval.Result, out Outcome, stale error, checks eval.Status) {
+// judged is what the checks of an item said: pass, fail, or unjudged with its cause.
+type judged struct {
+	status eval.Status
+	cause  string
+}
+
+// decide sets status, cause and error of a line from what happened, by the table of the results format: the first that holds counts. stale is nil or the error with which the cassette failed the item.
+func decide(line *eval.Result, out Outcome, stale error, checks judged) {
 	set := func(status eval.Status, cause string) {
 		line.Status = status
 		line.Cause = &cause
@@ -46,14 +52,14 @@ func decide(line *eval.Result, out Outcome, stale error, checks eval.Status) {
 		set(eval.Error, string(line.Error.Kind))
 	case out.Response.Stop == llm.RunMaxIterations:
 		set(eval.Fail, eval.CauseIterations)
-	case checks == eval.Fail:
+	case checks.status == eval.Fail:
 		set(eval.Fail, eval.CauseCheck)
 	case slices.ContainsFunc(line.Invariants.Violations, func(v eval.Violation) bool { return v.Name == budgetInvariant }):
 		set(eval.Fail, eval.CauseLimit)
 	case slices.ContainsFunc(line.Invariants.Violations, func(v eval.Violation) bool { return v.Severity == eval.SeverityError }):
 		set(eval.Fail, eval.CauseInvariant)
-	case checks == eval.Unjudged:
-		set(eval.Unjudged, eval.CauseCheckCrash)
+	case checks.status == eval.Unjudged:
+		set(eval.Unjudged, checks.cause)
 	default:
 		set(eval.Pass, "")
 	}
@@ -122,6 +128,9 @@ func explain(err error, retries int) *eval.ErrorInfo {
 		}
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		info.Kind = eval.ErrProvider
+	}
+	if errors.As(err, new(*judgeError)) {
+		info.Kind = eval.ErrJudge
 	}
 	return info
 }

@@ -231,7 +231,7 @@ func (b *recorded) finish(err error, whole bool) {
 		x := cassette.Interaction{
 			Request:  b.request,
 			Response: cassette.Response{Body: body, Headers: header, Status: status(b.response), Code: b.response.StatusCode, Duration: duration},
-			Extra:    cassette.Extra{Partial: !whole},
+			Extra:    cassette.Extra{Partial: !whole, Judge: b.judge},
 		}
 		if b.trace.TTFTMS > 0 {
 			x.Extra.TTFT = time.Duration(b.trace.TTFTMS) * time.Millisecond

@@ -19,17 +19,19 @@ import (
 //
 // Every exchange is added to the [trace.Recorder] of the request's context when its body has ended or was closed; until then the item's clock does not show its whole duration. A miss is added too, as an exchange with an error.
 func (s *Session) RoundTripper(live http.RoundTripper) http.RoundTripper {
-	return &roundTripper{s, live}
+	return &roundTripper{session: s, live: live}
 }
 
 type roundTripper struct {
 	session *Session
 	live    http.RoundTripper
+	judge   string // whom it leads to; "" is the agent's own
 }
 
 // exchange is one request on its way.
 type exchange struct {
 	session  *Session
+	judge    string
 	recorder *trace.Recorder
 	request  cassette.Request // canonical
 	trace    trace.Exchange
@@ -45,7 +47,10 @@ func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err
 	}
-	x := &exchange{session: s, recorder: trace.FromContext(req.Context()), start: s.clock.Now()}
+	x := &exchange{session: s, judge: rt.judge, start: s.clock.Now()}
+	if !s.judge { // what judges say is no part of what the agent did
+		x.recorder = trace.FromContext(req.Context())
+	}
 	var applied []string
 	x.request, applied = cassette.Canonical(req.Method, req.URL.String(), req.Header, body, s.rules)
 	x.trace = trace.Exchange{Attempt: len(x.recorder.Exchanges()) + 1, Method: x.request.Method, URL: x.request.URL, TTFTMS: -1, Source: "live"}
@@ -77,6 +82,9 @@ func (s *Session) place(request cassette.Request, applied []string) (at int, pla
 		return 0, nil, s.miss
 	}
 	var normalized []string
+	if s.judge {
+		s.live = s.tape == nil
+	}
 	if !s.live {
 		var match cassette.Request
 		match, normalized = s.equal.Request(request)
@@ -84,10 +92,14 @@ func (s *Session) place(request cassette.Request, applied []string) (at int, pla
 			at = s.across(match, s.requests, 0)
 		}
 		if at >= 0 {
+			s.keep(at)
 			return at, nil, nil
 		}
 		m := s.tape.explain(match, s.allowed, s.bearable)
 		m.Request = s.requests
+		if s.judge && m.Nearest == 0 {
+			m.Note = "no judge was asked when it was recorded"
+		}
 		if err := s.lost(m, -1); err != nil {
 			return -1, nil, err
 		}

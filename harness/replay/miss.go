@@ -21,6 +21,8 @@ type Miss struct {
 	Nearest int
 	// Note is what no path shows.
 	Note string
+	// Judge says that a check asked, and not the agent; Request then counts the requests to judges. Paths begin with "judge.".
+	Judge bool
 }
 
 // Final reports that no repetition can help; transports that try again look for it.
@@ -34,6 +36,8 @@ func (m *Miss) Error() string {
 		b.WriteString("recorded for other input")
 	case m.Method == cassette.Method:
 		fmt.Fprintf(&b, "call %d (%s)", m.Request, m.URL)
+	case m.Judge:
+		fmt.Fprintf(&b, "request %d to a judge (%s %s)", m.Request, m.Method, m.URL)
 	default:
 		fmt.Fprintf(&b, "request %d (%s %s)", m.Request, m.Method, m.URL)
 	}
@@ -115,13 +119,17 @@ func (s *Session) bearable(class cassette.Class) bool { return s.action(class) !
 
 // lost deals with what the tape does not hold: in Extend the session goes live, unless the class of the miss fails or nothing can be recorded any more, and lost returns nil; else it returns the error of the miss. held is the interaction that must not be kept, -1 for none. The caller holds mu.
 func (s *Session) lost(m *Miss, held int) error {
-	if s.config.Mode != Extend || !s.bearable(m.Class) {
+	if rejudged := s.judge && s.config.Rejudge; s.config.Mode != Extend || !s.bearable(m.Class) && !rejudged {
 		return s.missed(m)
 	}
 	if s.tape.written > 0 {
 		s.restart = true
 		m.Note = strings.TrimPrefix(m.Note+"; a call that wrote was served before, so that only a recording from the start can follow", "; ")
 		return s.missed(m)
+	}
+	if s.judge {
+		s.live = true // for this request
+		return nil
 	}
 	s.goLive(held)
 	return nil
@@ -154,14 +162,25 @@ func (s *Session) across(got cassette.Request, number, seq int) int {
 		}
 	}
 	for _, c := range d.Changes {
-		s.drifted(&Miss{Item: s.config.Expect.Item, Request: number, Method: got.Method, URL: got.URL, Class: c.Class, Path: c.Path, Old: c.Old, New: c.New, Nearest: at + 1})
+		s.drifted(&Miss{Item: s.config.Expect.Item, Request: number, Method: got.Method, URL: got.URL, Class: c.Class, Path: c.Path, Old: c.Old, New: c.New, Nearest: s.tape.offset + at + 1})
 	}
 	s.tape.take(at)
 	return at
 }
 
 // drifted keeps a drift that is served. The caller holds mu.
-func (s *Session) drifted(m *Miss) { s.drift = append(s.drift, Drifted{m, s.action(m.Class)}) }
+func (s *Session) drifted(m *Miss) {
+	s.name(m)
+	s.drift = append(s.drift, Drifted{m, s.action(m.Class)})
+}
+
+// name says of a miss whether a judge was asked.
+func (s *Session) name(m *Miss) {
+	m.Judge = s.judge
+	if s.judge && m.Path != "" {
+		m.Path = "judge." + m.Path
+	}
+}
 
 // fail makes the error of a miss.
 func (s *Session) fail(m *Miss) error {
@@ -172,6 +191,7 @@ func (s *Session) fail(m *Miss) error {
 func (s *Session) missed(m *Miss) error {
 	if s.miss == nil {
 		m.Item = s.config.Expect.Item
+		s.name(m)
 		s.drift = append(s.drift, Drifted{m, Fail})
 		s.miss = s.fail(m)
 	}

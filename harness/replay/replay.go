@@ -61,6 +61,8 @@ type Config struct {
 	Normalize []cassette.Normalization
 	// Drift says what is done about each class of drift; see [Action]. A class that is absent fails in Replay and goes live in Extend, but transport is served.
 	Drift map[cassette.Class]Action
+	// Rejudge records what judges are asked and the cassette does not hold even where Drift says that its class fails; in Extend alone.
+	Rejudge bool
 	// RecordCommand is the command that records this item anew, for hints; "" gives none.
 	RecordCommand string
 	// RecordedAt is where the item's clock starts in Record and Live. The zero time stands for the present. A cassette that is extended keeps the time at which it begins.
@@ -82,6 +84,8 @@ type Session struct {
 	began  time.Time // where the item's clock started
 	clock  *clock.Virtual
 	wall   clock.Clock
+	judge  bool           // this is the part of judges, see [Session.Ask]
+	asked  *cassette.File // what the cassette holds of judges; nil where none is served
 
 	mu       sync.Mutex
 	tape     *tape   // in Replay, and in Extend where there is a cassette
@@ -97,6 +101,9 @@ type Session struct {
 	miss     error
 	drift    []Drifted
 	closed   bool
+
+	judges     *Session // the part of judges; nil until one is asked
+	unanswered bool     // of the part of judges: a question had no answer
 }
 
 // slot is the place of one interaction of a recording.
@@ -180,6 +187,7 @@ func (s *Session) read() (bool, error) {
 			s.drifted(m)
 		}
 	}
+	file, s.asked = split(file)
 	s.tape = newTape(file, s.rules, s.equal)
 	return true, nil
 }
@@ -271,7 +279,7 @@ func (s *Session) Close(complete bool) (Outcome, error) {
 	s.closed = true
 	s.mu.Unlock()
 	switch {
-	case s.config.Mode == Replay || s.Miss() != nil:
+	case s.config.Mode == Replay || s.Miss() != nil || s.judges != nil && s.judges.Miss() != nil:
 		return s.closeReplay(complete)
 	case s.config.Mode == Extend && !s.Live():
 		return s.closeExtend(complete)
@@ -284,7 +292,7 @@ func (s *Session) Close(complete bool) (Outcome, error) {
 // closeExtend ends a session that met no miss. It writes the cassette only where the present says less than it holds, or its inputs have changed.
 func (s *Session) closeExtend(complete bool) (Outcome, error) {
 	s.mu.Lock()
-	rewrite := complete && (s.outdated || !s.config.AllowLeftover && len(s.tape.left()) > 0)
+	rewrite := complete && (s.outdated || s.judges != nil && s.judges.answered || !s.config.AllowLeftover && len(s.tape.left())+len(s.unasked()) > 0)
 	if rewrite {
 		for i := range s.tape.used {
 			s.tape.used[i] = s.tape.used[i] || s.config.AllowLeftover // what may be left over is left over the next time too
@@ -301,6 +309,11 @@ func (s *Session) closeExtend(complete bool) (Outcome, error) {
 func (s *Session) closeReplay(complete bool) (Outcome, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	miss := s.miss
+	if s.judges != nil {
+		miss = cmp.Or(miss, s.judges.miss)
+		s.drift = append(s.drift, s.judges.drift...)
+	}
 	slices.SortStableFunc(s.drift, func(a, b Drifted) int {
 		if fails := b.Action == Fail; fails != (a.Action == Fail) {
 			if fails {
@@ -311,27 +324,37 @@ func (s *Session) closeReplay(complete bool) (Outcome, error) {
 		return a.Miss.Nearest - b.Miss.Nearest
 	})
 	outcome := Outcome{State: Fresh, Drift: s.drift, Restart: s.restart}
-	if s.miss != nil {
+	if miss != nil {
 		outcome.State = Stale
-		errors.As(s.miss, &outcome.Miss)
-		return outcome, s.miss
+		errors.As(miss, &outcome.Miss)
+		return outcome, miss
 	}
 	if !complete {
 		return outcome, nil
 	}
-	outcome.LeftOver = s.tape.left()
-	if len(outcome.LeftOver) == 0 || s.config.AllowLeftover {
-		return outcome, nil
+	outcome.LeftOver = append(s.tape.left(), s.unasked()...)
+	err := s.leftOver(outcome.LeftOver)
+	if err != nil {
+		outcome.State = Stale
 	}
-	outcome.State = Stale
-	err := failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "%w", &LeftOverError{Entries: outcome.LeftOver})
-	return outcome, s.hint(failure.WithHint(err, "--allow-leftover lets it pass"))
+	return outcome, err
+}
+
+// leftOver is the error for interactions that were not used, nil where there are none or they may be left over.
+func (s *Session) leftOver(entries []Entry) error {
+	if len(entries) == 0 || s.config.AllowLeftover {
+		return nil
+	}
+	err := failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "%w", &LeftOverError{Entries: entries})
+	return s.hint(failure.WithHint(err, "--allow-leftover lets it pass"))
 }
 
 func (s *Session) save() (Outcome, error) {
 	s.mu.Lock()
 	open := slices.Clone(s.slots)
+	judged := s.judged()
 	s.mu.Unlock()
+	open = append(open, judged...)
 	for _, slot := range open {
 		if slot.finish != nil {
 			slot.finish()
@@ -339,7 +362,7 @@ func (s *Session) save() (Outcome, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, slot := range s.slots {
+	for _, slot := range slices.Concat(s.slots, judged) {
 		if !slot.filled {
 			return Outcome{}, failure.At(failure.Position{File: s.config.Display}, failure.Internal, "not saved: a request or a call is still under way")
 		}
@@ -352,7 +375,6 @@ func (s *Session) save() (Outcome, error) {
 		outcome.State = Extended
 		s.note(s.tape.file.Header.Rules)
 	}
-	file.Header.Rules = slices.Sorted(maps.Keys(s.applied))
 	file.Header.Upstream = s.upstream
 	switch {
 	case s.kept > 0 && !s.answered:
@@ -363,6 +385,23 @@ func (s *Session) save() (Outcome, error) {
 	for _, i := range s.superseded(s.ordered()) {
 		file.Interactions = append(file.Interactions, *i)
 	}
+	if j := s.judges; j != nil {
+		switch {
+		case j.answered && len(file.Interactions) == 0:
+			file.Header.Upstream = j.upstream
+		case j.answered:
+			file.Header.Upstream = answeredBy(file.Header.Upstream, j.upstream)
+		}
+		if j.kept > 0 {
+			s.note(s.asked.Header.Rules)
+		}
+		s.note(slices.Collect(maps.Keys(j.applied)))
+		outcome.Drift = append(outcome.Drift, j.drift...)
+	}
+	for _, slot := range judged {
+		file.Interactions = append(file.Interactions, slot.interaction)
+	}
+	file.Header.Rules = slices.Sorted(maps.Keys(s.applied))
 	detector := s.config.Secrets
 	if detector == nil {
 		detector = &secret.Detector{}

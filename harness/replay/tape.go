@@ -13,6 +13,7 @@ type tape struct {
 	requests []cassette.Request // canonical and normalized, beside file.Interactions
 	index    map[cassette.Key][]int
 	used     []bool
+	offset   int // of its interactions in the numbers of the cassette
 	// written is the number of the last call of a tool outside the workspace that was served and that wrote.
 	written int
 	writes  []int // indices of such calls that were not served yet, in order, perhaps after some that were
@@ -92,7 +93,7 @@ func (t *tape) left() []Entry {
 	var entries []Entry
 	for i, used := range t.used {
 		if !used {
-			entries = append(entries, Entry{Number: i + 1, Method: t.requests[i].Method, URL: t.requests[i].URL})
+			entries = append(entries, Entry{Number: t.offset + i + 1, Method: t.requests[i].Method, URL: t.requests[i].URL})
 		}
 	}
 	return entries
@@ -129,7 +130,7 @@ func (t *tape) explain(got cassette.Request, allowed, bearable func(cassette.Cla
 	for _, used := range []bool{false, true} {
 		for i, r := range t.requests {
 			if t.used[i] == used {
-				candidates, numbers = append(candidates, r), append(numbers, i+1)
+				candidates, numbers = append(candidates, r), append(numbers, t.offset+i+1)
 			}
 		}
 		if len(candidates) > 0 {

@@ -31,6 +31,7 @@ var kinds = []kind{
 	{name: "latency", compile: compileLatency, doc: "{max: 2s}: the agent's waiting for models and tools, retries excluded"},
 	{name: "cost", compile: compileCost, doc: "{max_usd: 0.01}: what the agent's model calls cost"},
 	{name: "tokens", compile: compileTokens, doc: "{max: 1000}: input and output tokens of all model steps"},
+	{name: KindJudge, graded: true, compile: compileJudge, doc: "a model of role judge scores the answer: a rubric, or {rubric, criteria or prefer with over, reference, provider, votes, combine, verdict}"},
 	{name: "command", compile: compileCommand, doc: "a program and its arguments, also {run, workers: lines, with}: the program is told of the case in JSON and answers {score, reason} or {unjudged}"},
 }
 
@@ -45,6 +46,9 @@ type Kind struct{ Name, Doc string }
 // In tool_calls, exact wants the expected calls and no others, in order; unordered in any order; subset: the expected calls are among those made; superset: the calls made are among the expected. Calls pair one to one, so that a call expected twice must be made twice.
 // args names arguments and what each must be; arguments that it does not name are free. A plain value means equal, at any depth: 1 equals 1.0, a mapping has exactly these keys, a list these entries in order.
 // {$regex: ...}, {$any: true}, {$numeric: {value, abs, rel} or {min, max}}, {$partial: {...}} (other keys are free) and {$equal: ...} stand for a value, or for args as a whole: args: {$equal: {a: 1}} allows no other argument. A key that begins with $ is written with $$.
+//
+// A judge is asked for a score in [0,1] (verdict: pass asks whether it holds) with a reason. Several votes, of one judge or of a panel, are combined by their mean or their majority, which is what is stated beside the score. prefer compares the answer with that of over in both orders: 1 where it is better in both, 0 where it is worse in
+// both, else 0.5. An answer that is not the JSON that was asked for is no vote; where half of the votes or more are none, the check could not judge.
 //
 // A program of command is started in the folder of the file that names it. It answers a score in [0,1]; the check passes from its threshold on, 1 where none is stated. A program that ends with another code than 0, answers anything else or takes too long has not judged: that is never a failure.
 //

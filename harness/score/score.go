@@ -56,6 +56,8 @@ type Env struct {
 	ToolsUnknown bool
 	// Programs runs the programs of command checks. Where it is nil nobody looks whether they exist, and the checks judge nothing.
 	Programs Programs
+	// Judges are the ids of the providers of role judge, in the dataset's order.
+	Judges []string
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.
@@ -76,6 +78,8 @@ type Case struct {
 	Expected strict.Node
 	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
 	Redact func(string) string
+	// Judge asks the models of judge checks; where it is nil they judge nothing.
+	Judge Judge
 
 	check *Check // that judges it
 }
@@ -102,6 +106,8 @@ type Check struct {
 	Threshold float64
 	Required  bool
 	Pos       failure.Position
+	// Asks is how many questions the check puts to judges.
+	Asks int
 
 	judge judge
 }
@@ -138,7 +144,7 @@ func compile(specs []Spec, env Env, table []kind, p *strict.Problems) []Check {
 		before := p.Len()
 		c := Check{Name: s.Name, Kind: s.Kind, Not: s.Not, Weight: 1, Threshold: 1, Required: s.Required, Pos: s.Pos}
 		c.limits(s, row.graded, p)
-		c.judge = row.compile(s.Args, at{pos: s.Pos, env: &env, Problems: p.Key(s.Kind)})
+		c.judge = row.compile(s.Args, at{pos: s.Pos, env: &env, asks: &c.Asks, Problems: p.Key(s.Kind)})
 		for n := 1; c.Name == ""; n++ {
 			name := s.Kind
 			if n > 1 {
@@ -186,6 +192,8 @@ type at struct {
 	*strict.Problems
 	pos failure.Position
 	env *Env
+	// asks is where a check says how many questions it puts to judges.
+	asks *int
 }
 
 // key is the same for what stands under a key.

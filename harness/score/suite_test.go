@@ -65,7 +65,7 @@ func spec(n strict.Node) score.Spec {
 	return s
 }
 
-var env = score.Env{Tools: []string{"contacts", "book", "search", "exec"}}
+var env = score.Env{Tools: []string{"contacts", "book", "search", "exec"}, Judges: []string{"strict"}}
 
 // check compiles the one check that the YAML text states.
 func check(yaml string) score.Check {

@@ -159,7 +159,7 @@ func (im *importer) convert(a assertion) check {
 		im.note(imports.Wrong, a.pos, hint, "unknown assertion type %q", a.kind)
 		return im.give(a, imports.Lost, hint, "assertions of unknown type")
 	case fate == byJudge:
-		return im.give(a, imports.Lost, "checks that ask a model are not read by this version", "%s", a.kind)
+		return im.give(a, imports.Lost, "add a provider of role judge, then write {judge: {rubric: ...}, threshold: 0.7}", "%s", a.kind)
 	case fate == byTools:
 		return im.give(a, imports.Lost, "declare the tools of the agent, then write {tool_calls: {match: subset, calls: [{name: ...}]}}", "%s", a.kind)
 	case fate == missing:

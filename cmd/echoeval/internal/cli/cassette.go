@@ -165,6 +165,9 @@ func describeCassette(file *cassette.File, bodies bool) string {
 		if x.Extra.Partial {
 			b.WriteString(", cut short")
 		}
+		if x.Extra.Judge != "" {
+			b.WriteString(", asked by a check: judge " + escape.Line(x.Extra.Judge))
+		}
 		b.WriteString("\n")
 		limit := 240
 		if bodies {

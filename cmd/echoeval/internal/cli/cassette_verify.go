@@ -259,7 +259,7 @@ func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Casset
 		return means[provider]
 	}
 	costs := map[string]func(llm.Response) (money.USD, bool){}
-	for _, provider := range p.dataset.Providers {
+	for _, provider := range slices.Concat(p.dataset.Providers, p.dataset.Roles) {
 		costs[provider.ID] = costOf(pricesOf(p.dataset.Project), provider, vendors[provider.Vendor].scripted)
 	}
 	byCause := map[string]*spending{}
@@ -288,7 +288,7 @@ func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Casset
 			}{c.Provider, to})
 			continue
 		}
-		o := recordedOutlay(file, costs[c.Provider])
+		o := recordedOutlay(file, costs, c.Provider)
 		of(c.Provider).add(o)
 		to.add(o)
 		e.add(o)
@@ -349,9 +349,9 @@ func (m *mean) outlay() outlay {
 	return o
 }
 
-// recordedOutlay is what a recording took: the prices of today for the tokens that its replies tell, and its durations one after the other. It has no price where a reply tells no tokens.
-func recordedOutlay(file *cassette.File, cost func(llm.Response) (money.USD, bool)) outlay {
-	o := outlay{priced: cost != nil}
+// recordedOutlay is what a recording took: the prices of today for the tokens that its replies tell, and its durations one after the other. It has no price where a reply tells no tokens. costs are those of the providers, judges among them.
+func recordedOutlay(file *cassette.File, costs map[string]func(llm.Response) (money.USD, bool), provider string) outlay {
+	o := outlay{priced: costs[provider] != nil}
 	for n := range file.Interactions {
 		i := &file.Interactions[n]
 		o.took += i.Response.Duration
@@ -359,7 +359,8 @@ func recordedOutlay(file *cassette.File, cost func(llm.Response) (money.USD, boo
 		if !ok {
 			continue
 		}
-		if reply.Usage == nil || !o.priced {
+		cost := costs[cmp.Or(i.Extra.Judge, provider)]
+		if reply.Usage == nil || cost == nil || !o.priced {
 			o.priced = false
 			continue
 		}

@@ -16,6 +16,8 @@ type outlook struct {
 	Mode    string `json:"mode"`
 	Items   int    `json:"items"`
 	Runs    int    `json:"runs"`
+	// Judging is how many questions the checks put to judges, at most where only what is stale is recorded.
+	Judging int `json:"judge_questions"`
 	// Recorded is how many of the runs ask a vendor, at most where only what is stale is recorded.
 	Recorded spending `json:"recorded"`
 	AtMost   bool     `json:"at_most"`
@@ -26,7 +28,7 @@ type outlook struct {
 // dryRun says what a run would do, cost and take, and runs nothing. Estimates go by the tokens and durations of the last recordings.
 func (p *planned) dryRun(s *State, o *runOptions) error {
 	head := p.experiment.Head()
-	look := outlook{Dataset: p.dataset.Name, Mode: head.Mode, Items: head.Selected.Items, Runs: head.Lines}
+	look := outlook{Dataset: p.dataset.Name, Mode: head.Mode, Items: head.Selected.Items, Runs: head.Lines, Judging: p.experiment.Questions()}
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
 	if head.Mode != string(replay.Replay) {
 		e, err := estimate(p, map[string]*mean{}, func(experiment.Cassette) (string, bool) { return eval.CauseMissing, true })
@@ -55,6 +57,9 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 		if look.Recorded.TimeMS > 0 {
 			text += ", " + roughly(time.Duration(look.Recorded.TimeMS)*time.Millisecond)
 		}
+	}
+	if look.Judging > 0 {
+		text += ", " + count(look.Judging, "question") + " to judges"
 	}
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)

@@ -57,7 +57,7 @@ func datasetOptions(s *State) dataset.Options {
 	for _, m := range results.MetricTable {
 		metrics = append(metrics, m.Name)
 	}
-	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames()}
+	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames(), Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}}}
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
@@ -120,12 +120,12 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	cols, err := columns(s, d.Project, providers, dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	paid, err := columns(s, d.Project, slices.Concat(providers, d.Roles), dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
 	if err != nil {
 		return nil, err
 	}
-	users, err := users(s, d, dialled, up, o)
-	if err != nil {
+	cols, roles := paid[:len(providers)], paid[len(providers):]
+	if err := noScriptJudges(roles); err != nil {
 		return nil, err
 	}
 	gates, gateErr := parseGates(d)
@@ -140,7 +140,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		}
 	}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: users, Tools: tools, Mode: mode, OnlyStale: o.stale,
+		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Repeat: o.repeat, Timeout: o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
@@ -150,10 +150,6 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
 		return nil, err
-	}
-	paid := slices.Clone(cols)
-	for _, u := range users {
-		paid = append(paid, *u)
 	}
 	if opts.Budget, err = o.budget(paid, mode); err != nil {
 		return nil, err
@@ -188,26 +184,25 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	return p, nil
 }
 
-// users are the providers of role user, by id.
-func users(s *State, d *dataset.Dataset, mode replay.Mode, up upstreams, o *runOptions) (map[string]*experiment.Column, error) {
-	var providers []dataset.Provider
-	for _, p := range d.Roles {
-		if p.Role == dataset.RoleJudge {
-			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: judges are not in this version", p.ID), "leave it out, or ask a program: checks: [{command: [...]}]")
-		}
-		if p.Role == dataset.RoleUser {
-			providers = append(providers, p)
-		}
-	}
-	cols, err := columns(s, d.Project, providers, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]*experiment.Column, len(cols))
+// ofRole are the columns of a role, by id.
+func ofRole(cols []experiment.Column, role string) map[string]*experiment.Column {
+	out := map[string]*experiment.Column{}
 	for i := range cols {
-		out[cols[i].Provider.ID] = &cols[i]
+		if c := &cols[i]; c.Provider.Role == role {
+			out[c.Provider.ID] = c
+		}
 	}
-	return out, nil
+	return out
+}
+
+// noScriptJudges refuses judges that have nothing to say.
+func noScriptJudges(cols []experiment.Column) error {
+	for _, c := range cols {
+		if p := c.Provider; p.Role == dataset.RoleJudge && c.Scripted {
+			return failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a script cannot judge, it has lines for the agent alone", p.ID), "name a model, or ask a program: checks: [{command: [...]}]")
+		}
+	}
+	return nil
 }
 
 // detectorOf finds secrets: key shapes, what the project names, values of the environment.
