@@ -4,7 +4,7 @@
 //	...
 //	handler, err := emulator.New(script, emulator.Options{})
 //
-// It speaks OpenAI's Chat Completions, blocking and streamed, at POST /v1/chat/completions.
+// It speaks OpenAI's Chat Completions at POST /v1/chat/completions and Anthropic's Messages at POST /v1/messages, both blocking and streamed.
 //
 // # State
 //
@@ -40,7 +40,7 @@
 //
 // # What is not emulated
 //
-// More than one choice (n), log probabilities, audio output and the deprecated functions are refused with code emulator_unsupported rather than answered wrongly. Output limits do not shorten a scripted answer. Images are accepted and only take part in the hash; none is fetched.
+// Tools that run at the vendor are taken in a request of Messages and never called. More than one choice (n), log probabilities, audio output and the deprecated functions are refused with code emulator_unsupported rather than answered wrongly. Output limits do not shorten a scripted answer. Images are accepted and only take part in the hash; none is fetched.
 package emulator
 
 import (
