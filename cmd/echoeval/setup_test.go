@@ -177,7 +177,7 @@ var _ = Describe("doctor", func() {
 		r, states := examine(p, 0)
 		Expect(r.OK).To(BeTrue())
 		Expect(states).To(Equal(map[string]string{
-			"project": "missing", "temporary folder": "ok", "runs": "ok", "cassettes": "ok", "time": "ok", "OPENAI_API_KEY": "missing", "git": "missing", "CI": "ok", "proxy": "ok", "terminal": "ok",
+			"project": "missing", "temporary folder": "ok", "runs": "ok", "cassettes": "ok", "time": "ok", "OPENAI_API_KEY": "missing", "ANTHROPIC_API_KEY": "missing", "git": "missing", "CI": "ok", "proxy": "ok", "terminal": "ok",
 		}))
 		o := p.succeed("doctor")
 		Expect(o.stdout).To(And(ContainSubstring("missing  OPENAI_API_KEY"), ContainSubstring("enables: recording and live runs of openai"), ContainSubstring("fix: export OPENAI_API_KEY=...")))
@@ -244,6 +244,7 @@ var _ = Describe("providers ls", func() {
 				Expect(l.KeyEnv == nil).To(Equal(l.KeySet == nil))
 			}
 			Expect(names).To(HaveKeyWithValue("openai", set))
+			Expect(names).To(HaveKeyWithValue("anthropic", false))
 			Expect(names).To(HaveKeyWithValue("compat", true))
 			Expect(names).To(HaveKeyWithValue("script", true))
 			o := p.succeed("providers", "ls")

@@ -73,6 +73,10 @@ func (r *replyReader) read(s *shape, t *tree) {
 	}
 	input, ok := t.number(s.reply.input)
 	if !ok {
+		// A later event may count the output alone.
+		if output, ok := t.number(s.reply.output); ok && r.reply.Usage != nil {
+			r.reply.Usage.Output = output
+		}
 		return
 	}
 	u := Usage{Input: input}

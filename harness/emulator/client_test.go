@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/sashabaranov/go-openai"
@@ -88,5 +90,55 @@ var _ = Describe("the client go-openai", func() {
 		_, err = client.CreateChatCompletion(GinkgoT().Context(), openai.ChatCompletionRequest{Model: "gpt-4o", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "x"}, {Role: "tool", ToolCallID: "a", Content: "x"}}})
 		Expect(errors.As(err, &api)).To(BeTrue())
 		Expect(*api.Param).To(Equal("messages.[1].role"))
+	})
+})
+
+var _ = Describe("the client of Anthropic", func() {
+	newClient := func() anthropic.Client {
+		return anthropic.NewClient(option.WithoutEnvironmentDefaults(), option.WithAPIKey(key), option.WithMaxRetries(0), option.WithBaseURL(start(load(messagesScript), emulator.Options{Keys: []string{key}})))
+	}
+	params := func(text string) anthropic.MessageNewParams {
+		return anthropic.MessageNewParams{
+			Model: "claude-haiku-4-5", MaxTokens: 4096, System: []anthropic.TextBlockParam{{Text: "Be brief."}}, Thinking: anthropic.ThinkingConfigParamOfEnabled(1024),
+			Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(text))},
+			Tools:    []anthropic.ToolUnionParam{anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{Properties: map[string]any{}}, "read_file"), anthropic.ToolUnionParamOfTool(anthropic.ToolInputSchemaParam{Properties: map[string]any{}}, "list_dir")},
+		}
+	}
+
+	It("goes through a conversation with tools and reasoning, streamed and not", func() {
+		client, ctx := newClient(), GinkgoT().Context()
+		whole, err := client.Messages.New(ctx, params("look at both"))
+		Expect(err).NotTo(HaveOccurred())
+		stream := client.Messages.NewStreaming(ctx, params("look at both"))
+		var streamed anthropic.Message
+		for stream.Next() {
+			Expect(streamed.Accumulate(stream.Current())).To(Succeed())
+		}
+		Expect(stream.Err()).NotTo(HaveOccurred())
+		for _, reply := range []*anthropic.Message{whole, &streamed} {
+			Expect(reply.StopReason).To(Equal(anthropic.StopReasonToolUse))
+			Expect(reply.Content).To(HaveLen(4))
+			Expect(reply.Content[0].Thinking).To(Equal("I look at both."))
+			Expect(reply.Content[1].Text).To(Equal("Looking."))
+			Expect(string(reply.Content[2].Input)).To(MatchJSON(`{"path":"a.txt","n":1.50}`))
+			Expect(string(reply.Content[3].Input)).To(MatchJSON(`{}`))
+
+			next := params("look at both")
+			next.Messages = append(next.Messages, reply.ToParam(), anthropic.NewUserMessage(anthropic.NewToolResultBlock(reply.Content[2].ID, "A", false), anthropic.NewToolResultBlock(reply.Content[3].ID, "B", true)))
+			last, err := client.Messages.New(ctx, next)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(last.Content[len(last.Content)-1].Text).To(Equal("b says B"))
+			Expect(last.Usage.CacheReadInputTokens).To(BeEquivalentTo(64))
+		}
+	})
+
+	It("reads errors", func() {
+		client := newClient()
+		_, err := client.Messages.New(GinkgoT().Context(), params("e529"))
+		var api *anthropic.Error
+		Expect(errors.As(err, &api)).To(BeTrue(), "%v", err)
+		Expect(api.StatusCode).To(Equal(529))
+		Expect(api.RequestID).To(HavePrefix("req_011C"))
+		Expect(err).To(MatchError(ContainSubstring("overloaded_error")))
 	})
 })

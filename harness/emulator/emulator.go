@@ -6,7 +6,7 @@
 //
 // It speaks
 //
-//   - OpenAI's Chat Completions, blocking and streamed, at POST /v1/chat/completions;
+//   - OpenAI's Chat Completions at POST /v1/chat/completions and Responses at POST /v1/responses, and Anthropic's Messages at POST /v1/messages, blocking and streamed;
 //   - the Gemini API at POST /v1beta/models/MODEL:generateContent and :streamGenerateContent, the latter as a JSON array or, with alt=sse, as events.
 //
 // A script says the same in each. Where a format has no word for something it takes that of its vendor: Gemini has no refusal, so that one is a text that a filter ended, and it withholds calls whose arguments are no JSON object.
@@ -45,7 +45,7 @@
 //
 // # What is not emulated
 //
-// More than one choice (n) or candidate, log probabilities, audio output, the deprecated functions, and tools that a vendor runs itself are refused with code emulator_unsupported rather than answered wrongly. Output limits do not shorten a scripted answer. Images are accepted and only take part in the hash; none is fetched.
+// Tools that run at the vendor are taken in a request of Messages and never called. More than one choice (n) or candidate, log probabilities, audio output, the deprecated functions, and elsewhere tools that a vendor runs itself are refused with code emulator_unsupported rather than answered wrongly. Output limits do not shorten a scripted answer. Images are accepted and only take part in the hash; none is fetched.
 package emulator
 
 import (

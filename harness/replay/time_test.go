@@ -141,6 +141,7 @@ func TestDrainIsBounded(t *testing.T) {
 		"too much comes":             {script{chunks: []string{"data: [DONE]\n\n", strings.Repeat("x", 1<<17)}}, 14, 0, false, "data: [DONE]\n\n" + strings.Repeat("x", 64<<10)},
 		"no terminal line":           {script{chunks: []string{"data: a\n\n", "data: b\n\n"}, stall: true}, 9, 0, true, "data: a\n\n"},
 		"a terminal word in a line":  {script{chunks: []string{"data: \"data: [DONE]\"\n\n"}, stall: true}, 22, 0, true, "data: \"data: [DONE]\"\n\n"},
+		"the end of another vendor":  {script{chunks: []string{"event: message_stop\ndata: {\"type\":\"message_stop\"      }\n\n"}, stall: true}, 54, 100 * time.Millisecond, false, "event: message_stop\ndata: {\"type\":\"message_stop\"      }\n\n"},
 		"no stream, short":           {script{header: http.Header{"Content-Type": {"application/json"}}, chunks: []string{"{}", " "}}, 2, 0, false, "{} "},
 		"no stream, never ends":      {script{header: http.Header{"Content-Type": {"application/json"}}, chunks: []string{"{}"}, stall: true}, 2, 100 * time.Millisecond, true, "{}"},
 		"no stream, more than short": {script{header: http.Header{"Content-Type": {"application/json"}}, chunks: []string{"{}", strings.Repeat(" ", 1<<17)}}, 2, 0, true, "{}" + strings.Repeat(" ", 64<<10)},
