@@ -63,7 +63,7 @@ func (r *reader) wire(x *Exchange, request, response []byte) error {
 	from := bufio.NewReader(bytes.NewReader(request))
 	q, err := http.ReadRequest(from)
 	if err != nil {
-		return fmt.Errorf("the request: %w", err)
+		return fmt.Errorf("the request is none of HTTP: %s", short(err.Error()))
 	}
 	x.Method, x.URL, x.Request.Header = q.Method, q.URL.String(), q.Header
 	pos := &node{line: x.Pos.Line, col: x.Pos.Column}
@@ -73,7 +73,7 @@ func (r *reader) wire(x *Exchange, request, response []byte) error {
 		r.note(imports.Changed, pos, "", "the request does not say whether it went over TLS: it is taken for https")
 	}
 	if x.Request.Body, err = wireBody(q.Body, &x.Request); err != nil {
-		return fmt.Errorf("the body of the request: %w", err)
+		return fmt.Errorf("the body of the request is damaged: %s", short(err.Error()))
 	}
 	if left, _ := io.Copy(io.Discard, from); left > 0 {
 		r.note(imports.Lost, pos, "", "bytes that follow the end of the request are not kept")
@@ -81,11 +81,11 @@ func (r *reader) wire(x *Exchange, request, response []byte) error {
 	from = bufio.NewReader(bytes.NewReader(response))
 	p, err := http.ReadResponse(from, q)
 	if err != nil {
-		return fmt.Errorf("the response: %w", err)
+		return fmt.Errorf("the response is none of HTTP: %s", short(err.Error()))
 	}
 	x.Code, x.Status, x.Response.Header = p.StatusCode, statusLine(p.StatusCode, p.Status), p.Header
 	if x.Response.Body, err = wireBody(p.Body, &x.Response); err != nil {
-		return fmt.Errorf("the body of the response: %w", err)
+		return fmt.Errorf("the body of the response is damaged: %s", short(err.Error()))
 	}
 	if left, _ := io.Copy(io.Discard, from); left > 0 {
 		r.note(imports.Lost, pos, "", "bytes that follow the end of the response are not kept")

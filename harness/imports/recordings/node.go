@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
-	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/harness/imports"
 )
 
@@ -118,10 +118,7 @@ func (n *node) json(b []byte) []byte {
 
 // quote writes a string of JSON with those escapes alone that JSON asks for.
 func quote(b []byte, s string) []byte {
-	out, err := jsontext.AppendQuote(b, s)
-	if err != nil { // bytes that are no UTF-8 are replaced in what it appends
-		return out
-	}
+	out, _ := jsontext.AppendQuote(b, s) // the error says that bytes were no UTF-8, which it has replaced
 	return out
 }
 
@@ -338,15 +335,13 @@ func (y *yamlReader) scalar(in *yaml.Node, n *node) {
 	}
 }
 
-// short makes a text of the file fit for a message.
+// short makes a text of the file fit for a message: what looks like a key is no part of it.
 func short(s string) string {
 	const most = 60
+	var keys secret.Detector
+	s = keys.Redact(s[:min(len(s), 4<<10)])
 	if utf8.RuneCountInString(s) > most {
 		s = string([]rune(s)[:most]) + "…"
 	}
-	out, err := jsontext.AppendQuote(nil, s)
-	if err != nil {
-		return failure.Reason(err)
-	}
-	return string(out)
+	return string(quote(nil, s))
 }
