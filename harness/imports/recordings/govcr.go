@@ -41,7 +41,13 @@ func (r *reader) goVCRRequest(n *node, x *Exchange) {
 	x.Request.Header = r.headers(o.get("headers"), "request.headers")
 	x.Request.Body = r.bytes(o.need("body"), "request.body")
 	if form := o.get("form"); len(x.Request.Body) == 0 && !form.empty() && x.Method != "GET" && x.Method != "HEAD" {
-		x.Request.Body = []byte(url.Values(r.headers(form, "request.form")).Encode())
+		values := url.Values{}
+		for i, key := range r.object(form, "request.form").n.keys {
+			for _, v := range r.list(form.kids[i], "request.form."+key.text) {
+				values.Add(key.text, r.text(v, "request.form."+key.text))
+			}
+		}
+		x.Request.Body = []byte(values.Encode())
 		r.note(imports.Changed, form, "", "request.form is kept as the body, which is not there")
 	}
 	o.skip("host", "content_length", "request_uri", "proto", "proto_major", "proto_minor")

@@ -257,10 +257,16 @@ func (r *reader) parseYAML(data []byte) *node {
 	var doc yaml.Node
 	if err := yaml.Load(data, &doc, yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))); err != nil {
 		var at *yaml.LoadError
-		if errors.As(err, &at) {
-			r.failAt(at.Mark.Line, at.Mark.Column, "no YAML, or cut short: %s", at.Message)
-		} else {
-			r.fail(nil, "no YAML: %w", err)
+		control := bytes.IndexFunc(data, func(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7F && c < 0xA0 && c != 0x85 })
+		switch {
+		case errors.As(err, &at) && at.Mark.Line > 0:
+			r.failAt(at.Mark.Line, at.Mark.Column, "no YAML, or cut short: %s", short(at.Message))
+		case control >= 0:
+			p := places{data: data}
+			p.to(control)
+			r.failAt(p.line+1, p.col+1, "a control character: no recording that is known")
+		default:
+			r.fail(nil, "no YAML, or cut short: %s", short(err.Error()))
 		}
 		r.hint("known are recordings of go-vcr, VCR.py, VCR of Ruby and R, Polly, nock and httprr, HAR files, and JSON with a request and a response")
 		return nil

@@ -240,7 +240,7 @@ func within(dir, path string) bool {
 func (o *cassetteImport) convert(s *State, i *importing, detector *secret.Detector, redactions []cassette.Redaction) error {
 	data, err := readRecording(s.path(i.source))
 	if err != nil {
-		return failure.WithHint(failure.New(failure.Input, "%s cannot be read: %s", i.source, failure.Reason(err)), "check the path")
+		return failure.WithHint(failure.New(failure.Input, "%s cannot be read: %w", i.source, err), "check the path")
 	}
 	if i.recording, err = recordings.Read(i.source, data); err != nil {
 		return err
@@ -275,22 +275,25 @@ func (o *cassetteImport) convert(s *State, i *importing, detector *secret.Detect
 }
 
 // readRecording reads one byte more than a recording may have. It opens regular files alone, as a pipe could block for ever.
-func readRecording(path string) ([]byte, error) {
+func readRecording(path string) (data []byte, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, errors.New(failure.Reason(err))
 	case info.IsDir():
 		return nil, errors.New("it is a folder")
 	case !info.Mode().IsRegular():
 		return nil, errors.New("it is no regular file")
 	}
 	in, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		defer in.Close()
+		data, err = io.ReadAll(io.LimitReader(in, recordings.MaxFile+1))
 	}
-	defer in.Close()
-	return io.ReadAll(io.LimitReader(in, recordings.MaxFile+1))
+	if err != nil {
+		return nil, errors.New(failure.Reason(err)) // the path in it may be absolute
+	}
+	return data, nil
 }
 
 type cassetteImportJSON struct {
