@@ -221,6 +221,7 @@ var _ = Describe("cassette import", func() {
 		Entry(nil, "a.yaml --dataset "+quickstart+" --provider openai:gpt-4o-mini --item total-copy", `total-copy`, ""),
 		Entry(nil, "a.yaml --dataset "+quickstart+" --provider opnai:gpt-4o-mini --item total-copies", "--provider opnai:gpt-4o-mini: neither", "did you mean"),
 		Entry(nil, "a.yaml --dataset "+quickstart+" --provider openai:gpt-4o-mini --item total-copies --repeat 0", "--repeat 0", "repeats count from 1"),
+		Entry(nil, "a.yaml ./a.yaml -o x", "a.yaml and ./a.yaml would both become a.yaml.yaml", "give each once"),
 		Entry(nil, "nowhere.yaml -o x", "nowhere.yaml cannot be read: no such file", "check the path"),
 		Entry(nil, "datasets -o x", "datasets cannot be read: it is a folder", "check the path"),
 		Entry(nil, "a.yaml -o x --value y", "--value y: want NAME=ENV", ""),

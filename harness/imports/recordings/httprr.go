@@ -78,6 +78,9 @@ func (r *reader) wire(x *Exchange, request, response []byte) error {
 	if left, _ := io.Copy(io.Discard, from); left > 0 {
 		r.note(imports.Lost, pos, "", "bytes that follow the end of the request are not kept")
 	}
+	if x.Request.Partial {
+		r.note(imports.Lost, pos, "", "the request ends before its end: what is missing is not recorded")
+	}
 	from = bufio.NewReader(bytes.NewReader(response))
 	p, err := http.ReadResponse(from, q)
 	if err != nil {

@@ -253,11 +253,32 @@ type yamlReader struct {
 	tagged       bool
 }
 
+// begins counts what may begin a value: every value of YAML but the outermost stands behind one of these, so that a file has at most a few times as many values. The library builds all of them before anybody can count, at some 200 bytes each.
+func begins(data []byte) (n int) {
+	for i, c := range data {
+		switch c {
+		case ',', '[', '{', ':':
+			n++
+		case '-', '?':
+			if i+1 == len(data) || bytes.IndexByte([]byte(" \t\r\n"), data[i+1]) >= 0 || data[i+1] >= utf8.RuneSelf {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 func (r *reader) parseYAML(data []byte) *node {
+	if n := begins(data); n > maxBegins {
+		r.fail(nil, "%d commas, colons, dashes and brackets, which may begin a value each; a recording in YAML may have %d", n, maxBegins)
+		return nil
+	}
 	var doc yaml.Node
-	if err := yaml.Load(data, &doc, yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))); err != nil {
+	if err := yaml.Load(data, &doc, yaml.WithUniqueKeys(false), yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))); err != nil {
 		var at *yaml.LoadError
-		control := bytes.IndexFunc(data, func(c rune) bool { return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7F && c < 0xA0 && c != 0x85 })
+		control := bytes.IndexFunc(data, func(c rune) bool {
+			return c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7F && c < 0xA0 && c != 0x85
+		})
 		switch {
 		case errors.As(err, &at) && at.Mark.Line > 0:
 			r.failAt(at.Mark.Line, at.Mark.Column, "no YAML, or cut short: %s", short(at.Message))

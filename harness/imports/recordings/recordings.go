@@ -29,6 +29,7 @@ const (
 	MaxBody   = 32 << 20 // bytes of a body after it is decoded
 	maxBodies = 64 << 20 // bytes of all bodies of a file together
 	maxDepth  = 100      // nested lists and mappings
+	maxBegins = 1 << 19  // characters of a YAML file that may begin a value
 	maxNodes  = 1 << 20  // values of a file, those that aliases repeat included
 )
 

@@ -288,6 +288,15 @@ var _ = Describe("bounds", func() {
 		refused([]byte("a: &a "+long+"\nb: ["+strings.TrimSuffix(strings.Repeat("*a,", 200), ",")+"]\n"), "written out")
 	})
 
+	It("hold for many values", func() {
+		for _, unit := range []string{"- a\n", "a,", "a: b\n", "? a\n", "- - - a\n", "[],", "{a: b},", "\"a\":1,", "-\u2028"} {
+			refused([]byte("interactions: ["+strings.Repeat(unit, 1<<20)), "may begin a value")
+			refused([]byte("interactions:\n"+strings.Repeat(unit, 1<<20)), "may begin a value")
+		}
+		refused([]byte("["+strings.Repeat("1,", 1<<20)+"1]"), "values")
+		refused([]byte("{"+strings.Repeat(`"a":1,`, 1<<20)+`"a":1}`), "values")
+	})
+
 	It("hold for an alias of itself", func() { refused([]byte("a: &a [*a]\n"), "") })
 
 	It("hold for depth", func() {

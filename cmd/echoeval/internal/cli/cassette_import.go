@@ -159,8 +159,13 @@ func (o *cassetteImport) targets(s *State, files []string) ([]*importing, secret
 		return nil, none, err
 	}
 	rel := beside(s, files)
+	taken := map[string]string{}
 	var list []*importing
 	for n, file := range files {
+		if other, is := taken[rel[n]]; is {
+			return nil, none, usage("give each once, or import them one by one", "%s and %s would both become %s", other, file, rel[n])
+		}
+		taken[rel[n]] = file
 		i := &importing{source: file, target: s.path(o.out)}
 		if !named {
 			i.target = filepath.Join(i.target, rel[n])
@@ -205,7 +210,7 @@ func beside(s *State, files []string) []string {
 		if i == 0 {
 			shared = dir
 		}
-		for !within(shared, dir) {
+		for !within(shared, dir) && filepath.Dir(shared) != shared {
 			shared = filepath.Dir(shared)
 		}
 	}
@@ -217,7 +222,7 @@ func beside(s *State, files []string) []string {
 	}
 	for i, file := range files {
 		rel, err := filepath.Rel(shared, s.path(file))
-		if err != nil { // both are absolute
+		if err != nil || !filepath.IsLocal(rel) { // on another volume
 			rel = filepath.Base(file)
 		}
 		names[i] = rel
