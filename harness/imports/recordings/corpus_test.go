@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"os"
 	"path/filepath"
@@ -33,6 +35,7 @@ var digests string
 type handedOut struct {
 	file, format string
 	exchanges    int
+	features     []string
 }
 
 // index reads which recordings are there, and that all files are in it.
@@ -47,7 +50,7 @@ func index(dir string) (list []handedOut) {
 		n, err := strconv.Atoi(columns[3])
 		Expect(err).NotTo(HaveOccurred(), columns[0])
 		format, _, _ := strings.Cut(columns[0], "/")
-		list = append(list, handedOut{columns[0], format, n})
+		list = append(list, handedOut{columns[0], format, n, strings.Split(strings.TrimSpace(columns[5]), ",")})
 	}
 	files := 0
 	Expect(filepath.WalkDir(dir, func(_ string, entry os.DirEntry, err error) error {
@@ -69,6 +72,35 @@ var formatOf = map[string]string{
 func digest(body []byte) string {
 	sum := sha256.Sum256(body)
 	return fmt.Sprintf("%d\t%s", len(body), hex.EncodeToString(sum[:8]))
+}
+
+// wholeFrames counts the messages of an event-stream of AWS; 0 where a checksum is wrong, or anything is left over.
+func wholeFrames(body []byte) (n int) {
+	for ; len(body) > 0; n++ {
+		if len(body) < 16 || binary.BigEndian.Uint32(body[8:]) != crc32.ChecksumIEEE(body[:8]) {
+			return 0
+		}
+		size := int(binary.BigEndian.Uint32(body))
+		if size < 16 || size > len(body) || binary.BigEndian.Uint32(body[size-4:]) != crc32.ChecksumIEEE(body[:size-4]) {
+			return 0
+		}
+		body = body[size:]
+	}
+	return n
+}
+
+// repliedTwice says that equal requests have different replies.
+func repliedTwice(r *recordings.Recording) bool {
+	replies := map[string]string{}
+	for i := range r.Exchanges {
+		x := &r.Exchanges[i]
+		request := x.Method + " " + x.URL + "\n" + string(x.Request.Body)
+		if reply, is := replies[request]; is && reply != string(x.Response.Body)+x.Status {
+			return true
+		}
+		replies[request] = string(x.Response.Body) + x.Status
+	}
+	return false
 }
 
 func read(dir, file string) *recordings.Recording {
@@ -131,6 +163,69 @@ var _ = Describe("the recorded traffic", func() {
 		want := strings.Split(digests, "\n")
 		Expect(len(want)).To(BeNumerically(">", 200))
 		Expect(strings.Split(got.String(), "\n")).To(Equal(want))
+	})
+
+	It("shows each thing that its index says of a file", func() {
+		dir := suite.SharedData("cassettes")
+		any := func(holds func(x *recordings.Exchange) bool) func(*recordings.Recording) bool {
+			return func(r *recordings.Recording) bool {
+				for i := range r.Exchanges {
+					if holds(&r.Exchanges[i]) {
+						return true
+					}
+				}
+				return false
+			}
+		}
+		begins := func(text string) func(*recordings.Recording) bool {
+			return any(func(x *recordings.Exchange) bool { return strings.HasPrefix(string(x.Response.Body), text) })
+		}
+		arrays := 0
+		features := map[string]func(*recordings.Recording) bool{
+			"aws_eventstream": any(func(x *recordings.Exchange) bool { return wholeFrames(x.Response.Body) > 0 }),
+			"body_gzip": any(func(x *recordings.Exchange) bool {
+				return x.Response.Encoding == "gzip" && len(x.Response.Body) > 0 && !strings.HasPrefix(string(x.Response.Body), "\x1f\x8b")
+			}),
+			"ce_gzip_but_body_plain":    func(r *recordings.Recording) bool { return strings.Contains(r.Report.Text(), "the body is plain") },
+			"dup_request_diff_response": repliedTwice,
+			"req_headers_empty":         any(func(x *recordings.Exchange) bool { return len(x.Request.Header) == 0 }),
+			"resp_headers_empty":        any(func(x *recordings.Exchange) bool { return len(x.Response.Header) == 0 }),
+			"binary_resp:image/jpeg": any(func(x *recordings.Exchange) bool {
+				return x.Response.Header.Get("Content-Type") == "image/jpeg" && (x.Method == "HEAD" || strings.HasPrefix(string(x.Response.Body), "\xff\xd8\xff"))
+			}),
+			"binary_resp:application/pdf": begins("%PDF-"),
+			// The index means the method, which answers with events to some and with a list to others.
+			"json_array_stream": any(func(x *recordings.Exchange) bool {
+				if strings.HasPrefix(string(x.Response.Body), "[{") {
+					arrays++
+				}
+				return strings.Contains(x.URL, ":streamGenerateContent")
+			}),
+			// In the files of httprr these are the ends of chunks, which are no part of a body.
+			"crlf_in_stream": func(r *recordings.Recording) bool {
+				return r.Format == "httprr" || any(func(x *recordings.Exchange) bool { return strings.Contains(string(x.Response.Body), "\r\n\r\n") })(r)
+			},
+			"sse_done_marker": any(func(x *recordings.Exchange) bool { return strings.Contains(string(x.Response.Body), "data: [DONE]") }),
+			"multipart_req": any(func(x *recordings.Exchange) bool {
+				return strings.HasPrefix(x.Request.Header.Get("Content-Type"), "multipart/") && strings.HasPrefix(string(x.Request.Body), "--")
+			}),
+			"err_500":  any(func(x *recordings.Exchange) bool { return x.Code == 500 }),
+			"redirect": any(func(x *recordings.Exchange) bool { return x.Code/100 == 3 }),
+		}
+		seen := map[string]int{}
+		for _, f := range index(dir) {
+			r := read(dir, f.file)
+			for _, name := range f.features {
+				if shows := features[name]; shows != nil {
+					seen[name]++
+					Expect(shows(r)).To(BeTrue(), "%s of %s", name, f.file)
+				}
+			}
+		}
+		for name := range features {
+			Expect(seen).To(HaveKey(name))
+		}
+		Expect(arrays).To(BeNumerically(">", 0), "a stream that is a list of JSON")
 	})
 
 	It("becomes cassettes that lose no byte of a response, are read again as the same, and are read by go-vcr", func() {

@@ -296,6 +296,9 @@ func (r *reader) parseYAML(data []byte) *node {
 		r.fail(nil, "no recording that is known")
 		return nil
 	}
+	if data[len(data)-1] != '\n' {
+		r.note(imports.Changed, nil, "compare it with where it comes from", "the last line has no end: the file may be cut short")
+	}
 	y := yamlReader{reader: r}
 	return y.value(doc.Content[0], 0)
 }
