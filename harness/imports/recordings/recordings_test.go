@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/andybalholm/brotli"
+	vcr "github.com/dnaeon/go-vcr/v2/cassette"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -84,6 +85,11 @@ var _ = Describe("a recording", func() {
 			again, err := cassette.Decode(data, name)
 			Expect(err).NotTo(HaveOccurred(), name)
 			Expect(cassette.Encode(again)).To(Equal(data))
+			path := filepath.Join(GinkgoT().TempDir(), "c")
+			Expect(os.WriteFile(path+".yaml", data, 0o644)).To(Succeed())
+			theirs, err := vcr.Load(path)
+			Expect(err).NotTo(HaveOccurred(), name)
+			Expect(theirs.Interactions).To(HaveLen(len(r.Exchanges)))
 			var notes strings.Builder
 			for line := range strings.Lines(r.Report.Text()) {
 				notes.WriteString("# " + line)
