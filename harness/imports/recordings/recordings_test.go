@@ -121,7 +121,11 @@ var _ = Describe("a recording", func() {
 			data := example(name)
 			whole, err := recordings.Read(name, data)
 			Expect(err).NotTo(HaveOccurred())
-			for n := range len(data) - 1 {
+			step := 1
+			if data[0] == '{' || data[0] == '[' {
+				step = 11 // JSON has no whole value before its last bracket
+			}
+			for n := 0; n < len(data)-1; n += step {
 				r, err := recordings.Read(name, data[:n])
 				if err != nil || strings.Contains(r.Report.Text(), "may be cut short") {
 					continue
