@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	cel.dev/cel-go v0.33.2
 	github.com/agnivade/levenshtein v1.2.2
+	github.com/andybalholm/brotli v1.3.0
 	github.com/anthropics/anthropic-sdk-go/v2 v2.15.0
 	github.com/dnaeon/go-vcr/v2 v2.1.0
 	github.com/go-json-experiment/json v1.27.2

@@ -6,6 +6,7 @@ var libraries = []library{
 	{"go.yaml.in/yaml/v4", []string{"core", "harness"}, "files that users write"},
 	{"github.com/google/jsonschema-go", []string{"core/tool", "harness/score"}, "JSON Schema of tools' arguments and of checks"},
 	{"github.com/agnivade/levenshtein", []string{"core", "harness"}, "the nearest name in a hint"},
+	{"github.com/andybalholm/brotli", []string{"harness/imports"}, "bodies of recordings"},
 	{"github.com/dnaeon/go-vcr/v2", []string{"harness/cassette"}, "the cassette's types"},
 	{"github.com/theory/jsonpath", []string{"harness/score"}, "the check json_path"},
 	{"github.com/olekukonko/tablewriter", []string{"reports/terminal"}, "the terminal's table"},

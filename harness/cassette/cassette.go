@@ -48,6 +48,7 @@ type Header struct {
 	RecordedAt    time.Time // start of the item's clock; kept in UTC, to the nanosecond
 	Seed          uint64
 	Upstream      string            // what was dialled in the vendor's place, such as an emulator with the hash of its script; "" for the vendor itself
+	Imported      string            // the format of the recording that it was made of; "" for one of our own
 	Hashes        map[string]string // of what the recording depends on, by name; a name that is absent was not known to the release that recorded, "" is a thing that was not there
 	Rules         []string          // names of the rules of the canonical form that changed something, sorted
 }
@@ -63,6 +64,8 @@ type Interaction struct {
 type Extra struct {
 	TTFT    time.Duration // from the start of the request to the first byte of the body of a stream
 	Partial bool          // the body was cut short by one side and replays as a cut
+	// Encoding is the Content-Encoding that an imported response had: its body is stored decoded, without the header.
+	Encoding string
 	// Of tools.
 	Seq        int    // number of the call within the item, from 1
 	Effect     string // pure, read, write, irreversible

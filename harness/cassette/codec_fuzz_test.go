@@ -20,14 +20,14 @@ func sample() *File {
 	return &File{
 		Header: Header{
 			Format: 1, Canon: 1, Dataset: "quick-start", Item: "chest-pain", Repeat: 1, Provider: "openai:gpt-4o-mini", Vendor: "openai", Model: "gpt-4o-mini",
-			RecordedAt: time.Date(2027, 1, 4, 8, 15, 0, 0, time.UTC), Seed: 1, Upstream: "emulator 51c0b8a2e97d4f06",
+			RecordedAt: time.Date(2027, 1, 4, 8, 15, 0, 0, time.UTC), Seed: 1, Upstream: "emulator 51c0b8a2e97d4f06", Imported: "VCR.py",
 			Hashes: map[string]string{"agent": "c2d95e71aa038b64", "tools": "0123456789012345", "workspace": ""}, Rules: []string{"header-allow-list", "json-keys"},
 		},
 		Interactions: []Interaction{
 			{
 				Request:  Request{Body: "{\n \"messages\":[\n  {\"content\":\"two\\nlines\",\"role\":\"user\"}\n ],\n \"model\":\"gpt-4o-mini\"\n}", Headers: http.Header{"Accept": {"text/event-stream"}, "Content-Type": {"application/json"}}, URL: "https://api.openai.com/v1/chat/completions", Method: "POST"},
 				Response: Response{Body: "data: {\"choices\":[]}\n\ndata: [DONE]\n\n", Headers: http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}, "Retry-After": {"1", ""}}, Status: "200 OK", Code: 200, Duration: 412 * time.Millisecond},
-				Extra:    Extra{TTFT: 90 * time.Millisecond, Partial: true},
+				Extra:    Extra{TTFT: 90 * time.Millisecond, Partial: true, Encoding: "gzip, br"},
 			},
 			{
 				Request:  Request{Body: `{"path":"a.txt"}`, URL: "tool:///read_file", Method: Method},
@@ -91,7 +91,7 @@ func FuzzEncode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, request, response, url, status string, duration int64, name string) {
 		file := sample()
-		file.Header.Item, file.Header.Upstream, file.Header.Rules = url, status, []string{request, name}
+		file.Header.Item, file.Header.Upstream, file.Header.Imported, file.Header.Rules = url, status, name, []string{request, name}
 		file.Header.Hashes = map[string]string{"agent": request, name: response}
 		file.Interactions = append(file.Interactions, Interaction{
 			Request:  Request{Body: request, URL: url, Method: status, Headers: http.Header{"Accept": {request, url}, name: {response}}},

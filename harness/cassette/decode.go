@@ -347,6 +347,7 @@ func (w *walker) header(n *yaml.Node, h *Header) (entries int) {
 		}},
 		field{"seed", true, func(n *yaml.Node) { w.seed(n, &h.Seed) }},
 		field{"upstream", false, text(&h.Upstream)},
+		field{"imported", false, text(&h.Imported)},
 		field{"hashes", true, func(n *yaml.Node) {
 			if !w.known(n) {
 				return
@@ -397,6 +398,7 @@ func (w *walker) interaction(n *yaml.Node, i *Interaction) {
 					}
 					i.Extra.Partial = n.Value == "true"
 				}},
+				field{"encoding", false, text(&i.Extra.Encoding)},
 				field{"seq", false, number(&i.Extra.Seq)},
 				field{"effect", false, text(&i.Extra.Effect)},
 				field{"scope", false, text(&i.Extra.Scope)},

@@ -52,6 +52,9 @@ func (e *encoder) file(f *File) {
 	if h.Upstream != "" {
 		e.text(2, "upstream", h.Upstream)
 	}
+	if h.Imported != "" {
+		e.text(2, "imported", h.Imported)
+	}
 	e.hashes(h.Hashes)
 	e.list(2, "rules", h.Rules)
 	if len(f.Interactions) == 0 {
@@ -85,6 +88,9 @@ func (e *encoder) interaction(i *Interaction) {
 		}
 		if x.Partial {
 			e.raw("    partial: true\n")
+		}
+		if x.Encoding != "" {
+			e.text(4, "encoding", x.Encoding)
 		}
 		if x.Seq != 0 {
 			e.int(4, "seq", int64(x.Seq))

@@ -33,7 +33,7 @@ func fast(text string) (f *File, entries int, ok bool) {
 		r.text("  recorded_at:", 4, &recorded) && r.seed(&h.Seed)) {
 		return nil, 0, false
 	}
-	if r.at("  upstream:") && !r.text("  upstream:", 4, &h.Upstream) {
+	if r.at("  upstream:") && !r.text("  upstream:", 4, &h.Upstream) || r.at("  imported:") && !r.text("  imported:", 4, &h.Imported) {
 		return nil, 0, false
 	}
 	var err error
@@ -77,7 +77,8 @@ func (r *reader) extra(x *Extra) bool {
 		return false
 	}
 	x.Partial = r.eat("    partial: true\n")
-	return (!r.at("    seq:") || r.int("    seq:", &x.Seq)) &&
+	return (!r.at("    encoding:") || r.text("    encoding:", 6, &x.Encoding)) &&
+		(!r.at("    seq:") || r.int("    seq:", &x.Seq)) &&
 		(!r.at("    effect:") || r.text("    effect:", 6, &x.Effect)) &&
 		(!r.at("    scope:") || r.text("    scope:", 6, &x.Scope)) &&
 		(!r.at("    occurrence:") || r.int("    occurrence:", &x.Occurrence)) &&

@@ -39,7 +39,7 @@ func Scan(f *File, d *secret.Detector, rules *Rules) []Finding {
 	s.detector.Values = s.known.Values
 	s.known.Allow = func(string) bool { return true }
 	h := &f.Header
-	for _, field := range []struct{ name, text string }{{"dataset", h.Dataset}, {"item", h.Item}, {"provider", h.Provider}, {"vendor", h.Vendor}, {"model", h.Model}, {"upstream", h.Upstream}} {
+	for _, field := range []struct{ name, text string }{{"dataset", h.Dataset}, {"item", h.Item}, {"provider", h.Provider}, {"vendor", h.Vendor}, {"model", h.Model}, {"upstream", h.Upstream}, {"imported", h.Imported}} {
 		s.text(field.name, field.text)
 	}
 	for i := range f.Interactions {
@@ -147,7 +147,7 @@ func Redacted(f *File, d *secret.Detector, rules *Rules) *File {
 		return out
 	}
 	out := &File{Header: f.Header, Interactions: slices.Clone(f.Interactions)}
-	for _, field := range []*string{&out.Header.Dataset, &out.Header.Item, &out.Header.Provider, &out.Header.Vendor, &out.Header.Model, &out.Header.Upstream} {
+	for _, field := range []*string{&out.Header.Dataset, &out.Header.Item, &out.Header.Provider, &out.Header.Vendor, &out.Header.Model, &out.Header.Upstream, &out.Header.Imported} {
 		*field = all.Redact(*field)
 	}
 	for i := range out.Interactions {

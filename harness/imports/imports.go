@@ -1,6 +1,6 @@
 // Package imports is what the importers share: the files they may read, the files they make, the report of what became of the source, and the writer of YAML that people go on editing.
 //
-// The importers themselves are the packages below it: promptfoo for configurations, traces for recorded conversations. Each gives a [Result]: the dataset and the files beside it, in memory, and a [Report] that leaves nothing out: what was converted, what was lost, what is left to do by hand,
+// The importers themselves are the packages below it: promptfoo for configurations, traces for recorded conversations; and recordings, which makes cassettes and shares the report alone. The others give a [Result]: the dataset and the files beside it, in memory, and a [Report] that leaves nothing out: what was converted, what was lost, what is left to do by hand,
 // and what the source's own program lets pass although it is wrong. Nothing is run and nothing is dialled.
 package imports
 
@@ -32,9 +32,9 @@ type Class string
 
 // The classes, in the order of a report.
 const (
-	Lost    Class = "lost"    // not in the dataset, except as a comment
-	Todo    Class = "to do"   // not in the dataset; it can be written by hand, as the note says
-	Changed Class = "changed" // in the dataset, with a meaning that is not quite the source's
+	Lost    Class = "lost"    // not in what was made, except as a comment
+	Todo    Class = "to do"   // not in what was made; it can be written by hand, as the note says
+	Changed Class = "changed" // in what was made, with a meaning that is not quite the source's
 	Wrong   Class = "wrong"   // a mistake in the source that its own program lets pass
 )
 

@@ -122,9 +122,16 @@ func (s *Session) lost(m *Miss, held int) error {
 	if rejudged := s.judge && s.config.Rejudge; s.config.Mode != Extend || !s.bearable(m.Class) && !rejudged {
 		return s.missed(m)
 	}
-	if s.tape.written > 0 {
+	why := ""
+	switch {
+	case s.tape.written > 0:
+		why = "a call that wrote was served before"
+	case s.untold:
+		why = "the cassette was imported without the tools that have run"
+	}
+	if why != "" {
 		s.restart = true
-		m.Note = strings.TrimPrefix(m.Note+"; a call that wrote was served before, so that only a recording from the start can follow", "; ")
+		m.Note = strings.TrimPrefix(m.Note+"; "+why+", so that only a recording from the start can follow", "; ")
 		return s.missed(m)
 	}
 	if s.judge {

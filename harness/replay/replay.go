@@ -93,6 +93,7 @@ type Session struct {
 	kept     int     // how many interactions the recording took over from the tape
 	outdated bool    // in Extend: the inputs of the cassette have changed, so that it is written anew even where nothing is missed
 	restart  bool    // in Extend: a miss that nothing can be recorded behind
+	untold   bool    // a tool ran of which an imported cassette says nothing
 	slots    []*slot // while live and recording, in the order in which the calls began
 	applied  map[string]bool
 	answered bool   // something was recorded that is not kept from the tape
@@ -378,7 +379,7 @@ func (s *Session) save() (Outcome, error) {
 	file.Header.Upstream = s.upstream
 	switch {
 	case s.kept > 0 && !s.answered:
-		file.Header.Upstream = s.tape.file.Header.Upstream
+		file.Header.Upstream, file.Header.Imported = s.tape.file.Header.Upstream, s.tape.file.Header.Imported
 	case s.kept > 0:
 		file.Header.Upstream = answeredBy(s.tape.file.Header.Upstream, s.upstream)
 	}

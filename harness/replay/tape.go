@@ -14,6 +14,8 @@ type tape struct {
 	index    map[cassette.Key][]int
 	used     []bool
 	offset   int // of its interactions in the numbers of the cassette
+	// toolless says that the cassette was imported and holds no call of a tool.
+	toolless bool
 	// written is the number of the last call of a tool outside the workspace that was served and that wrote.
 	written int
 	writes  []int // indices of such calls that were not served yet, in order, perhaps after some that were
@@ -21,8 +23,9 @@ type tape struct {
 
 func newTape(file *cassette.File, rules *cassette.Rules, equal *cassette.Normalizer) *tape {
 	n := len(file.Interactions)
-	t := &tape{file: file, requests: make([]cassette.Request, n), index: make(map[cassette.Key][]int, n), used: make([]bool, n)}
+	t := &tape{file: file, requests: make([]cassette.Request, n), index: make(map[cassette.Key][]int, n), used: make([]bool, n), toolless: file.Header.Imported != ""}
 	for i := range file.Interactions {
+		t.toolless = t.toolless && file.Interactions[i].Request.Method != cassette.Method
 		t.requests[i], _ = equal.Request(cassette.Recanonical(file.Interactions[i].Request, rules))
 		key := cassette.KeyOf(t.requests[i])
 		t.index[key] = append(t.index[key], i)

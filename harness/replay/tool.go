@@ -15,6 +15,8 @@ import (
 
 // Tool wraps a tool. What it does in Replay, and in Extend before the first miss, depends on effect and scope: pure tools and those of the workspace run again and are compared with the recording, all others are served from it and do not run. In Record a tool runs and is kept; in Live it only runs.
 //
+// A cassette that was imported holds what was said to models alone. Over such a one pure tools and those of the workspace just run, in no time: what they give stands in the next request, and is compared there.
+//
 // Recordings hold the model's arguments, never hidden values. In Replay a call that is not recorded, or whose result differs, is a [Miss]: it comes back as an error, and from then on the session answers no request.
 func (s *Session) Tool(t tool.Tool) tool.Tool { return &wrapped{s, t} }
 
@@ -33,7 +35,7 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 		began = s.clock.Now()
 	}
 	request, applied := cassette.Canonical(cassette.Method, cassette.ToolURL(spec.Name), nil, []byte(call.Arguments), s.rules)
-	at, place, err := s.find(call, request, applied)
+	at, place, err := s.find(call, spec, request, applied)
 	switch {
 	case err != nil:
 		return tool.Output{}, err
@@ -46,8 +48,15 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 		s.release(place)
 		return tool.Output{}, err
 	}
-	return w.keep(call, spec, request, place, output, s.wall.Now().Sub(start), began), nil
+	took := s.wall.Now().Sub(start)
+	if place == nil && s.config.Mode != Live {
+		took = 0
+	}
+	return w.keep(call, spec, request, place, output, took, began), nil
 }
+
+// stays says that a tool runs again in a replay.
+func stays(spec tool.Spec) bool { return spec.Effect == tool.Pure || spec.Scope == tool.Workspace }
 
 // keep moves the item's clock on by the time that a call took, and fills its place in the recording, if it has one.
 func (w *wrapped) keep(call tool.Call, spec tool.Spec, request cassette.Request, place *slot, output tool.Output, took time.Duration, began time.Time) tool.Output {
@@ -78,7 +87,7 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 	recorded := &s.tape.file.Interactions[at]
 	var output tool.Output
 	var err error
-	if spec.Effect == tool.Pure || spec.Scope == tool.Workspace {
+	if stays(spec) {
 		start := s.wall.Now()
 		if output, err = tool.Do(ctx, w.inner, call); err != nil {
 			return tool.Output{}, err
@@ -105,11 +114,15 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 }
 
 // find says where a call goes: to the interaction of the tape that it uses up, or with -1 to the world, where place, if it is set, is its place in the recording.
-func (s *Session) find(call tool.Call, request cassette.Request, applied []string) (at int, place *slot, err error) {
+func (s *Session) find(call tool.Call, spec tool.Spec, request cassette.Request, applied []string) (at int, place *slot, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.miss != nil {
 		return 0, nil, s.miss
+	}
+	if !s.live && s.tape.toolless && stays(spec) {
+		s.untold = true
+		return -1, nil, nil
 	}
 	if !s.live {
 		match, _ := s.equal.Request(request)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +18,7 @@ import (
 )
 
 func newCassette(s *State) *cobra.Command {
-	return group("cassette", "Look at recordings, check and mend them", "files", newCassetteLs(s), newCassetteShow(s), newCassetteVerify(s), newCassetteDiff(s), newCassettePrune(s), newCassetteScrub(s))
+	return group("cassette", "Look at recordings, check and mend them", "files", newCassetteLs(s), newCassetteShow(s), newCassetteVerify(s), newCassetteDiff(s), newCassettePrune(s), newCassetteScrub(s), newCassetteImport(s))
 }
 
 func newCassetteLs(s *State) *cobra.Command {
@@ -155,9 +156,17 @@ func newCassetteShow(s *State) *cobra.Command {
 func describeCassette(file *cassette.File, bodies bool) string {
 	var b strings.Builder
 	h := file.Header
-	fmt.Fprintf(&b, "%s / %s / %s, repeat %d\nmodel %s, recorded %s", escape.Line(h.Dataset), escape.Line(h.Item), escape.Line(h.Provider), h.Repeat, escape.Line(h.Model), h.RecordedAt.Format(time.RFC3339))
+	if h.Dataset == "" {
+		b.WriteString("a recording of no dataset\n")
+	} else {
+		fmt.Fprintf(&b, "%s / %s / %s, repeat %d\n", escape.Line(h.Dataset), escape.Line(h.Item), escape.Line(h.Provider), h.Repeat)
+	}
+	fmt.Fprintf(&b, "model %s, recorded %s", escape.Line(cmp.Or(h.Model, "unknown")), h.RecordedAt.Format(time.RFC3339))
 	if h.Upstream != "" {
 		fmt.Fprintf(&b, " against %s", escape.Line(h.Upstream))
+	}
+	if h.Imported != "" {
+		fmt.Fprintf(&b, ", imported from %s", escape.Line(h.Imported))
 	}
 	b.WriteString("\n")
 	for i, x := range file.Interactions {
@@ -167,6 +176,9 @@ func describeCassette(file *cassette.File, bodies bool) string {
 		}
 		if x.Extra.Judge != "" {
 			b.WriteString(", asked by a check: judge " + escape.Line(x.Extra.Judge))
+		}
+		if x.Extra.Encoding != "" {
+			fmt.Fprintf(&b, ", came as %s", escape.Line(x.Extra.Encoding))
 		}
 		b.WriteString("\n")
 		limit := 240
