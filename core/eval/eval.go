@@ -56,6 +56,7 @@ type ErrorKind string
 const (
 	ErrProvider ErrorKind = "provider"
 	ErrTool     ErrorKind = "tool"
+	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict
 	ErrHarness  ErrorKind = "harness"
 )
 

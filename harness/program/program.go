@@ -258,7 +258,7 @@ func (p *Pool) once(ctx context.Context, c Command, question []byte) ([]byte, st
 	case <-ctx.Done():
 		proc.kill()
 		<-proc.ended
-		return nil, "", p.late(ctx, proc, "")
+		return nil, p.clean(proc.stderr.text()), p.late(ctx, proc, "")
 	}
 	switch {
 	case proc.flooded:

@@ -21,6 +21,7 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // planned is a dataset that is ready to run.
@@ -57,7 +58,7 @@ func datasetOptions(s *State) dataset.Options {
 	for _, m := range results.MetricTable {
 		metrics = append(metrics, m.Name)
 	}
-	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames()}
+	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables()}
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
@@ -120,7 +121,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	cols, err := columns(s, d.Project, providers, dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	cols, err := runColumns(s, d, providers, dialled, up, o)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +148,9 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
+	}
+	if opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact); err != nil {
+		return nil, err
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
 		return nil, err
@@ -186,6 +190,24 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// runColumns makes the columns of a run, those of programs under test among them, in the order of the providers.
+func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode replay.Mode, up upstreams, o *runOptions) ([]experiment.Column, error) {
+	asked := slices.DeleteFunc(slices.Clone(providers), func(p dataset.Provider) bool { return d.TargetOf(p) != nil })
+	built, err := columns(s, d.Project, asked, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	if err != nil {
+		return nil, err
+	}
+	var out []experiment.Column
+	for _, p := range providers {
+		if t := d.TargetOf(p); t != nil {
+			out = append(out, targetColumn(d.Project, p, t))
+			continue
+		}
+		out, built = append(out, built[0]), built[1:]
+	}
+	return out, nil
 }
 
 // users are the providers of role user, by id.
