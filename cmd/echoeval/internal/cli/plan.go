@@ -149,6 +149,9 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
+	if err := up.check(cols); err != nil {
+		return nil, err
+	}
 	if opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact); err != nil {
 		return nil, err
 	}

@@ -99,8 +99,8 @@ func parseUpstreams(flags []string) (upstreams, error) {
 		if !ok || err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return nil, failure.WithHint(failure.New(failure.Input, "--upstream %s: want VENDOR=URL", flag), "--upstream openai=http://127.0.0.1:8080/v1")
 		}
-		if _, ok := vendors[name]; !ok && target.VendorNamed(name) == nil {
-			return nil, unknownVendor(name)
+		if _, ok := vendors[name]; !ok && target.VendorNamed(name) == nil && name != strings.ToUpper(name) {
+			return nil, unknownVendor(name) // names in capitals are variables of services; the dataset tells which there are
 		}
 		out[name] = u
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -62,6 +63,19 @@ func targets(s *State, d *dataset.Dataset, cols []experiment.Column, o *runOptio
 		opts.Live = doors.dial
 	}
 	return target.NewPool(opts), nil
+}
+
+// check refuses an address in place of a service that no program of the run has.
+func (up upstreams) check(cols []experiment.Column) error {
+	for _, name := range slices.Sorted(maps.Keys(up)) {
+		if _, vendor := vendors[name]; vendor || target.VendorNamed(name) != nil {
+			continue
+		}
+		if !slices.ContainsFunc(cols, func(c experiment.Column) bool { return c.Target != nil && c.Target.Proxy[name] != "" }) {
+			return failure.WithHint(failure.New(failure.Input, "--upstream %s: no target has a service of this name", name), "name it: target: {proxy: {%s: \"https://...\"}}", name)
+		}
+	}
+	return nil
 }
 
 // doors opens the connections of recorders.
