@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -96,7 +95,11 @@ func targetAnswer(how string, t targetcmd.Turn) (a targetcmd.Answer, err error) 
 	case "environment":
 		var b strings.Builder
 		for _, name := range []string{"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ECHOEVAL_MODE", "ECHOEVAL_SEED", "ECHOEVAL_NOW", "NO_PROXY", "APP_ENV", "PASSED_ON", "NOT_PASSED_ON"} {
-			fmt.Fprintf(&b, "%s=%s ", name, os.Getenv(name))
+			value := os.Getenv(name)
+			if value == targetKey {
+				value = "the key"
+			}
+			fmt.Fprintf(&b, "%s=%s ", name, value)
 		}
 		for _, name := range []string{"OPENAI_BASE_URL", "OPENAI_API_BASE", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "ECHOEVAL_URL", "HTTP_PROXY", "HTTPS_PROXY", "CRM_URL"} {
 			u, err := url.Parse(os.Getenv(name))
@@ -105,7 +108,7 @@ func targetAnswer(how string, t targetcmd.Turn) (a targetcmd.Answer, err error) 
 			}
 			fmt.Fprintf(&b, "%s=%s%s ", name, u.Hostname(), u.Path)
 		}
-		a.Output = b.String()
+		a.Output = strings.TrimSpace(b.String())
 	case "vendors":
 		var b strings.Builder
 		for _, name := range []string{"ANTHROPIC_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"} {
@@ -232,7 +235,12 @@ func targetStream(input string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	resp, err := http.Post(os.Getenv("OPENAI_BASE_URL")+"/chat/completions", "application/json", bytes.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, os.Getenv("OPENAI_BASE_URL")+"/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+os.Getenv("OPENAI_API_KEY"))
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -244,7 +252,11 @@ func targetStream(input string) (string, error) {
 		if !is || data == "[DONE]" {
 			continue
 		}
-		frames++
+		if frames++; frames == 1 && os.Getenv("CRM_URL") != "" {
+			if resp, err := http.Get(os.Getenv("CRM_URL") + "/seen"); err == nil {
+				_ = resp.Body.Close()
+			}
+		}
 		var frame struct {
 			Choices []struct{ Delta struct{ Content string } }
 		}
@@ -269,11 +281,16 @@ func targetTool(name, arguments, effect, result string) string {
 	if err == nil {
 		err = json.Unmarshal([]byte(text), &answer)
 	}
-	if err != nil || answer.Run == "" {
-		return string(answer.Result)
+	if err == nil && answer.Run != "" {
+		_, text, err = targetPost(os.Getenv("ECHOEVAL_URL")+"/tool/"+answer.Run, `{"result":`+result+`}`)
+		if err == nil {
+			err = json.Unmarshal([]byte(text), &answer)
+		}
 	}
-	_, text, _ = targetPost(os.Getenv("ECHOEVAL_URL")+"/tool/"+answer.Run, `{"result":`+result+`}`)
-	return text
+	if err != nil {
+		return err.Error()
+	}
+	return string(answer.Result)
 }
 
 // program gives the YAML list of the command that makes this binary a target.
@@ -396,8 +413,8 @@ var _ = Describe("a target", func() {
 	It("that fails has failed, with the end of its standard error as evidence", func() {
 		for how, want := range map[string]string{
 			"garbage":     `wrote something else than {"output": "..."} or {"error": "..."}`,
-			"early crash": "the program ended with code 3: cannot",
-			"late crash":  "the program ended with code 3: Traceback: the key was [value of SECRET_TOKEN]",
+			"early crash": ": cannot \x1b[31mimport",
+			"late crash":  ": Traceback: the key was [value of SECRET_TOKEN]",
 			"error":       "the program answered with an error: out of patience",
 			"flood":       "the program wrote more than 16 MiB",
 			"two":         `the program wrote `,
@@ -409,7 +426,10 @@ var _ = Describe("a target", func() {
 				line := p.only()
 				Expect(line.verdict()).To(Equal("fail/agent"), how)
 				Expect(line.Error.Kind).To(Equal("target"))
-				Expect(line.Error.Message).To(ContainSubstring(want), how)
+				Expect(line.Error.Message).To(And(HavePrefix("the program "), ContainSubstring(want)), how)
+				if strings.HasSuffix(how, "crash") {
+					Expect(line.Error.Message).To(ContainSubstring("ended with code 3"))
+				}
 				Expect(o.all()).NotTo(ContainSubstring("\x1b[31m"))
 				p.expectNowhere("hush-hush-0123456789")
 				if how == "error" || how == "late crash" { // a model was asked: the failure can be replayed
@@ -490,9 +510,9 @@ var _ = Describe("a target", func() {
 		p.env = append(p.env, "PASSED_ON=yes-this-is-passed-on", "NOT_PASSED_ON=no", "HTTP_PROXY=")
 		p.succeed("record", "evals/d.yaml", e.upstream(), "--seed", "7", "--allow-network")
 		urls := "OPENAI_BASE_URL=127.0.0.1/openai/v1 OPENAI_API_BASE=127.0.0.1/openai/v1 ANTHROPIC_BASE_URL=127.0.0.1/anthropic GOOGLE_GEMINI_BASE_URL=127.0.0.1/gemini AZURE_OPENAI_ENDPOINT=127.0.0.1/azure AWS_ENDPOINT_URL_BEDROCK_RUNTIME=127.0.0.1/bedrock ECHOEVAL_URL=127.0.0.1/echoeval "
-		Expect(*p.only().Output).To(Equal("OPENAI_API_KEY=[value of OPENAI_API_KEY] ANTHROPIC_API_KEY= ECHOEVAL_MODE=record ECHOEVAL_SEED=7 ECHOEVAL_NOW= NO_PROXY=127.0.0.1,localhost,::1 APP_ENV=test PASSED_ON=yes-this-is-passed-on NOT_PASSED_ON= " + urls + "HTTP_PROXY= HTTPS_PROXY= CRM_URL=127.0.0.1/-/CRM_URL/api "))
+		Expect(*p.only().Output).To(Equal("OPENAI_API_KEY=the key ANTHROPIC_API_KEY= ECHOEVAL_MODE=record ECHOEVAL_SEED=7 ECHOEVAL_NOW= NO_PROXY=127.0.0.1,localhost,::1 APP_ENV=test PASSED_ON=yes-this-is-passed-on NOT_PASSED_ON= " + urls + "HTTP_PROXY= HTTPS_PROXY= CRM_URL=127.0.0.1/-/CRM_URL/api"))
 		p.succeed("run", "evals/d.yaml")
-		Expect(*p.only().Output).To(Equal("OPENAI_API_KEY=replay ANTHROPIC_API_KEY=replay ECHOEVAL_MODE=replay ECHOEVAL_SEED=1 ECHOEVAL_NOW= NO_PROXY=127.0.0.1,localhost,::1 APP_ENV=test PASSED_ON=replay NOT_PASSED_ON= " + urls + "HTTP_PROXY=127.0.0.1 HTTPS_PROXY=127.0.0.1 CRM_URL=127.0.0.1/-/CRM_URL/api "))
+		Expect(*p.only().Output).To(Equal("OPENAI_API_KEY=replay ANTHROPIC_API_KEY=replay ECHOEVAL_MODE=replay ECHOEVAL_SEED=1 ECHOEVAL_NOW= NO_PROXY=127.0.0.1,localhost,::1 APP_ENV=test PASSED_ON=replay NOT_PASSED_ON= " + urls + "HTTP_PROXY=127.0.0.1 HTTPS_PROXY=127.0.0.1 CRM_URL=127.0.0.1/-/CRM_URL/api"))
 		p.edit("evals/d.yaml", "workers: lines", "workers: once")
 		p.succeed("run", "evals/d.yaml", "--drift", "input-files=serve")
 		Expect(*p.only().Output).To(MatchRegexp(`ECHOEVAL_NOW=\d{4}-\d\d-\d\dT`))
@@ -500,7 +520,7 @@ var _ = Describe("a target", func() {
 
 	It("reaches nothing by the proxy in a replay", func() {
 		p, e := targeted("command: "+programUnderTest("escape")+", model_calls: optional", "items: [{id: hello, input: hello}]\n")
-		p.succeed("record", "evals/d.yaml", e.upstream(), "--mode", "record", "--set", "target.command="+programUnderTest("silent"))
+		p.succeed("record", "evals/d.yaml", e.upstream(), "--set", "target.command="+programUnderTest("silent"))
 		p.succeed("run", "evals/d.yaml")
 		Expect(*p.only().Output).To(And(HavePrefix("403 "), ContainSubstring("a replay opens no connection to api.example.com"), ContainSubstring("Forbidden")))
 	})
@@ -534,26 +554,44 @@ var _ = Describe("a target", func() {
 	})
 
 	It("passes a stream on before it has ended", func() {
-		var release atomic.Bool
-		ended := make(chan struct{})
+		seen := make(chan struct{})
+		early := true
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			for i := range 3 {
-				_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"%d\"}}]}\n\n", i)
-				w.(http.Flusher).Flush()
-			}
-			if release.Load() {
-				_, _ = io.WriteString(w, "data: [DONE]\n\n")
+			if r.Method == http.MethodGet { // the program says that it has read the first piece
+				close(seen)
 				return
 			}
-			<-r.Context().Done() // the stream stays open until the program is killed
-			close(ended)
+			w.Header().Set("Content-Type", "text/event-stream")
+			frame := func(text string) {
+				_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%q}}]}\n\n", text)
+				w.(http.Flusher).Flush()
+			}
+			frame("hel")
+			select {
+			case <-seen:
+			case <-time.After(20 * time.Second):
+				early = false
+			}
+			frame("lo")
+			_, _ = io.WriteString(w, "data: [DONE]\n\n")
 		}))
 		DeferCleanup(upstream.Close)
-		p, _ := targeted("command: "+programUnderTest("stream"), "defaults: {timeout: 3s}\n"+helloItem)
+		p, _ := targeted("command: "+programUnderTest("stream")+", proxy: {CRM_URL: \"https://crm.example.com\"}", helloItem)
+		p.succeed("record", "evals/d.yaml", "--upstream", "openai="+upstream.URL+"/v1", "--upstream", "CRM_URL="+upstream.URL)
+		Expect(early).To(BeTrue())
+		Expect(*p.only().Output).To(Equal("hello (2 frames)"))
+		p.succeed("run", "evals/d.yaml")
+	})
+
+	It("that waits for a model when its time is over was failed by the model", func() {
+		upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // only then the server sees that the client is gone
+			<-r.Context().Done()
+		}))
+		DeferCleanup(upstream.Close)
+		p, _ := targeted("command: "+programUnderTest("answer"), "defaults: {timeout: 2s}\n"+helloItem)
 		p.expect(5, "record", "evals/d.yaml", "--upstream", "openai="+upstream.URL+"/v1")
 		Expect(p.only().verdict()).To(Equal("error/timeout"))
-		Eventually(ended).WithTimeout(5 * time.Second).Should(BeClosed())
 		Expect(p.path("fixtures")).NotTo(BeADirectory())
 	})
 
@@ -577,7 +615,7 @@ var _ = Describe("a target", func() {
 	})
 
 	It("keeps a process for each worker, and its state for the turns of an item", func() {
-		p, e := targeted("command: "+programUnderTest("turns")+", workers: lines", "items: [{id: talk, turns: [{input: first, checks: [{contains: first}]}, {input: second, checks: [{contains: 'Then: second'}]}]}]\n")
+		p, e := targeted("command: "+programUnderTest("turns")+", workers: lines", "items: [{id: talk, turns: [{input: first, checks: [{contains: first}]}, {input: second, checks: [{contains: 'You said: second'}]}]}]\n")
 		p.succeed("record", "evals/d.yaml", e.upstream())
 		for range 2 {
 			Expect(p.only().verdict()).To(Equal("pass"))
@@ -595,7 +633,9 @@ var _ = Describe("a target", func() {
 			p.succeed("run", "evals/d.yaml")
 			Expect(p.path("evals/files/written")).NotTo(BeAnExistingFile())
 			Expect(p.read("fixtures/cassettes/d/target/hello.yaml")).To(ContainSubstring("In {{echoeval:echoeval.workspace}} I find"))
-			p.expectNowhere(p.temp, "evals/d.yaml")
+			for name, text := range p.files(".") {
+				Expect(text).NotTo(ContainSubstring(p.temp), name)
+			}
 		})
 	})
 
@@ -604,10 +644,16 @@ var _ = Describe("a target", func() {
 		p.edit("evals/d.yaml", "contains: hello", "contains: found")
 		p.succeed("record", "evals/d.yaml", e.upstream())
 		output := *p.only().Output
-		Expect(output).To(MatchRegexp(`^You said: found \{"result":\{"rows":\[\d+\]\}\}$`))
+		Expect(output).To(MatchRegexp(`^You said: found \{"rows":\[\d+\]\}$`))
 		Expect(p.read("fixtures/cassettes/d/target/hello.yaml")).To(ContainSubstring("url: tool:///find"))
-		p.expect(4, "run", "evals/d.yaml") // what was recorded is served in another form than it was reported
-		Expect(p.only().Cassette.Drift[0].Class).To(Equal("user-input"))
+		p.succeed("run", "evals/d.yaml")
+		Expect(*p.only().Output).To(Equal(output), "the tool did not run: another process would have given another result")
+		Expect(p.only().ToolCalls).To(Equal(1))
+		Expect(p.succeed("show", "latest", "hello").stdout).To(ContainSubstring("served"))
+		p.edit("evals/d.yaml", "input: hello,", "input: hello, tool_mocks: {find: {rows: [mocked]}},")
+		p.succeed("record", "evals/d.yaml", e.upstream())
+		Expect(*p.only().Output).To(Equal(`You said: found {"rows":["mocked"]}`))
+		Expect(p.read("fixtures/cassettes/d/target/hello.yaml")).NotTo(ContainSubstring("tool:///find"))
 	})
 
 	It("tells an outage of the vendor from a failure of its own", func() {
