@@ -2,7 +2,7 @@
 //
 //	func main() {
 //		targetcmd.Main(func(ctx context.Context, t targetcmd.Turn) (string, error) {
-//			return answer(ctx, t.Input, t.ToolContext["tenant_id"])
+//			return answer(ctx, t.Input) // asks its models as it always does
 //		})
 //	}
 //
