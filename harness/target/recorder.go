@@ -154,6 +154,11 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	defer u.leave()
+	// A program that neither reads nor writes on must not hold up the end of its turn.
+	control := http.NewResponseController(w)
+	defer context.AfterFunc(ctx, func() {
+		_, _ = control.SetReadDeadline(time.Unix(1, 0)), control.SetWriteDeadline(time.Unix(1, 0))
+	})()
 	if rest, is := strings.CutPrefix(req.URL.Path, toolPath+"/tool"); is {
 		u.tool(ctx, w, req, rest)
 		return
