@@ -27,7 +27,7 @@ const (
 var doors = []door{
 	{path: "os", dirs: []string{command, cli}, why: "the process is seen through the State of the command alone",
 		names: []string{"Args", "Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Getwd", "Chdir", "Hostname", "UserHomeDir", "UserCacheDir", "UserConfigDir", "TempDir"}},
-	{path: "os", dirs: []string{command, cli, "harness/checkcmd"}, why: "the process is seen through the State of the command alone; checkcmd.Main is the main function of programs of users",
+	{path: "os", dirs: []string{command, cli, "harness/checkcmd", "harness/targetcmd"}, why: "the process is seen through the State of the command alone; checkcmd.Main and targetcmd.Main are the main functions of programs of users",
 		names: []string{"Exit", "Stdin", "Stdout", "Stderr"}},
 	{path: "os/signal", dirs: []string{command, cli}, why: "the command turns a signal into the end of a context"},
 	{path: "os/exec", dirs: []string{cli, "harness/program"}, why: "a replay starts no process but what a dataset declares as its command; the command line asks git for the commit"},

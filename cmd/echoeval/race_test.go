@@ -37,6 +37,13 @@ var _ = Describe("the race detector", func() {
 		p.expect(4, "run", quickstart, "--concurrency", "16")
 		p.succeed("record", quickstart, e.upstream(), "--stale", "--concurrency", "16", "--timeout", "30s")
 
+		for _, how := range []string{"parallel", "tool"} {
+			targets, asked := targeted("command: "+programUnderTest(how)+", workers: lines", "items: [{id: a, input: a}, {id: b, input: b}, {id: c, input: c}, {id: d, input: d}]\n")
+			p = with(targets)
+			p.succeed("record", "evals/d.yaml", asked.upstream(), "--concurrency", "4")
+			p.succeed("run", "evals/d.yaml", "--concurrency", "4")
+		}
+
 		p = with(recordMany())
 		s := p.start(p.command("run", "many.yaml", "--concurrency", "16", "-v"))
 		run := p.whenRunning(s, 20)

@@ -57,6 +57,7 @@ const (
 	ErrProvider ErrorKind = "provider"
 	ErrTool     ErrorKind = "tool"
 	ErrJudge    ErrorKind = "judge"
+	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict
 	ErrHarness  ErrorKind = "harness"
 )
 

@@ -9,6 +9,7 @@
 package cassette
 
 import (
+	"strings"
 	"time"
 
 	vcr "github.com/dnaeon/go-vcr/v2/cassette"
@@ -82,7 +83,33 @@ const SetupFile = "_setup.yaml"
 const Method = "TOOL"
 
 // InputFiles names those hashes of the header that no request shows: files that tools and databases read. A change of one makes a cassette stale with class input-files.
-var InputFiles = []string{"queries", "schema", "seed", "skills", "workspace"}
+var InputFiles = []string{TargetFiles, "queries", "schema", "seed", "skills", "workspace"}
+
+// TargetFiles names the hashes of the files of a program under test: a text of one line a file, the hash, a space and the path, in order of the paths.
+const TargetFiles = "files"
+
+// ChangedFile returns the first path by name whose hash differs between two texts of [TargetFiles], with both hashes; "" is a file that was not there.
+func ChangedFile(recorded, now string) (path, old, new string) {
+	was, is := fileHashes(recorded), fileHashes(now)
+	changed := ""
+	for _, of := range []map[string]string{was, is} {
+		for path := range of {
+			if was[path] != is[path] && (changed == "" || path < changed) {
+				changed = path
+			}
+		}
+	}
+	return changed, was[changed], is[changed]
+}
+
+func fileHashes(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		hash, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+		all[path] = hash
+	}
+	return all
+}
 
 // ChangedInputs returns the names of [InputFiles] whose hashes differ between two headers, in order. Only names that both know are compared.
 func ChangedInputs(recorded, now map[string]string) []string {

@@ -47,6 +47,21 @@ func (i *Interaction) Reply() (Reply, bool) {
 	return r.reply, true
 }
 
+// Model is the model that a recorded request names, "" where it is no request to a model or names none.
+func (i *Interaction) Model() string {
+	if shapeOf(i.Request.URL) == nil {
+		return ""
+	}
+	t, ok := parse(i.Request.Body)
+	if !ok {
+		return ""
+	}
+	if m := t.member("model"); m != nil && m.kind == '"' {
+		return m.text
+	}
+	return ""
+}
+
 type replyReader struct {
 	text, call string // patterns
 	said       strings.Builder

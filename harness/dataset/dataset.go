@@ -61,6 +61,8 @@ type Options struct {
 	Judging string
 	// Arguments are the types that the arguments of checks are decoded into, by kind, for schemas. Of a kind that is not in it any arguments fit the schema.
 	Arguments map[string]any
+	// TargetVariables are the environment variables that the recorder of a target sets itself.
+	TargetVariables []string
 	// Set are KEY=VALUE pairs over the dataset: KEY is a path of keys of the dataset file with dots (gates.pass_rate, defaults.timeout), or items and keys of an item, which are set for every item; VALUE is YAML.
 	Set []string
 	// Temp is the folder for temporary files; "" is that of the system.
@@ -88,6 +90,8 @@ type Dataset struct {
 	Root string
 	// Agent is the dataset's agent. It is missing only where every provider has its own.
 	Agent Agent
+	// Target is the program under test in place of an agent; nil where there is none.
+	Target *Target
 	// Providers are the columns in the order of the file. There may be none: the command line can name them.
 	Providers []Provider
 	// Roles are the providers of role judge or user, which are no columns.
@@ -173,6 +177,7 @@ type fileKeys struct {
 	Description string      `yaml:"description"`
 	Use         strict.Node `yaml:"use" schema:"use" doc:"paths and globs of libraries, which give names to checks, invariants and providers"`
 	Agent       strict.Node `yaml:"agent" schema:"agent" doc:"the path of an agent file, or the agent"`
+	Target      strict.Node `yaml:"target" schema:"target" doc:"a program under test in place of an agent"`
 	Providers   strict.Node `yaml:"providers" schema:"providers" doc:"the columns: vendor:model, the name of a library's, or a mapping"`
 	Defaults    strict.Node `yaml:"defaults" schema:"defaults" doc:"what items inherit"`
 	Items       strict.Node `yaml:"items,required" schema:"items" doc:"a list; the path or glob of .yaml, .json, .jsonl or .csv files; or {path, map}"`
@@ -180,9 +185,6 @@ type fileKeys struct {
 	Gates       strict.Node `yaml:"gates" schema:"gates" doc:"bounds on metrics"`
 	Replay      replayKeys  `yaml:"replay" doc:"how recordings are replayed"`
 }
-
-// UnknownKey implements [strict.UnknownKey].
-func (*fileKeys) UnknownKey(name string) (message, hint string) { return later(name, "target") }
 
 type replayKeys struct {
 	AllowLeftover bool        `yaml:"allow_leftover" doc:"what a cassette holds beyond what was asked is no failure"`
@@ -252,9 +254,16 @@ func (d *Dataset) decode(root strict.Node, list *strict.List, p *strict.Problems
 	d.project(p)
 	d.use(d.Project.use, p.Key("use"))
 	d.use(keys.Use, p.Key("use"))
+	d.Target = d.target(keys.Target, p.Key("target"))
+	if !keys.Agent.IsZero() && !keys.Target.IsZero() {
+		p.Add(root.KeyPos("target"), "a provider may have an agent or a target of its own", "a dataset has an agent or a target, not both")
+	}
 	d.providers(keys.Providers, p.Key("providers"))
-	if keys.Agent.IsZero() && (len(d.Providers) == 0 || slices.ContainsFunc(d.Providers, func(v Provider) bool { return v.Agent.Node.IsZero() })) && root.Get("target").IsZero() {
-		p.Add(root.Pos(), "add it: agent: {task: {description: ...}}, or the path of an agent file", "key \"agent\" is missing")
+	if d.Target != nil && len(d.Providers) == 0 && !d.unsure {
+		d.Providers = []Provider{{ID: TargetProvider, Vendor: TargetProvider, Pos: d.Target.Pos}}
+	}
+	if keys.Agent.IsZero() && keys.Target.IsZero() && (len(d.Providers) == 0 || slices.ContainsFunc(d.Providers, func(v Provider) bool { return v.Agent.Node.IsZero() && v.Target == nil })) {
+		p.Add(root.Pos(), "add it: agent: {task: {description: ...}}, or the path of an agent file; or target: {command: [...]} for a program", "key \"agent\" is missing")
 	}
 	if n := d.Project.defaults; !n.IsZero() {
 		d.below("project", n, p)

@@ -169,7 +169,7 @@ replay: {allow_leftover: true}
 		Entry("tabs", "version: 1\nname: x\nitems:\n\t- id: a\n", "d:4:1: a tab in the indentation | YAML is indented with spaces: replace the tab"),
 		Entry("nothing that is required", "description: x\n", strings.Join([]string{
 			"d:1:1: key \"version\" is missing | add it: version: ...", "d:1:1: key \"name\" is missing | add it: name: ...", "d:1:1: key \"items\" is missing | add it: items: ...",
-			"d:1:1: key \"agent\" is missing | add it: agent: {task: {description: ...}}, or the path of an agent file"}, "\n")),
+			"d:1:1: key \"agent\" is missing | add it: agent: {task: {description: ...}}, or the path of an agent file; or target: {command: [...]} for a program"}, "\n")),
 		Entry("another version", strings.Replace(head, "version: 1", "version: 2", 1)+"items: [{id: a, input: b}]\n", "d:1:10: version: this version of the program reads version 1 | write version: 1"),
 	)
 
@@ -206,7 +206,6 @@ replay: {allow_leftover: true}
 			Expect(wrong(fmt.Sprintf(text, key))).To(Equal(fmt.Sprintf("%skey %q is not read by this version | remove it; reading the file without it would run something else than it says", at, key)))
 		}
 	},
-		Entry("of the dataset", "items: [{id: a, input: b}]\n%s: 1\n", "d:6:1: ", "target"),
 		Entry("of an item", "items: [{id: a, input: b, %s: 1}]\n", "d:5:27: items[0]: ", "audio", "database", "policy", "channels", "artifacts"),
 		Entry("of the defaults", "items: [{id: a, input: b}]\ndefaults: {%s: 1}\n", "d:6:12: defaults: ", "policy", "database"),
 		Entry("of items elsewhere", "items: {%s: 1}\n", "d:5:9: items: ", "langfuse"),

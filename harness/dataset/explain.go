@@ -44,7 +44,7 @@ func (d *Dataset) Explain(id string) ([]Explained, error) {
 		if err := p.Err(); err != nil {
 			return nil, err
 		}
-		return m.build.explain(), nil
+		return append(m.build.explain(), d.explainTarget()...), nil
 	}
 	err := failure.New(failure.Input, "%s has no item %q", d.File, id)
 	if near, ok := strict.Nearest(id, ids); ok {
@@ -91,6 +91,18 @@ func (b *build) explain() []Explained {
 		}
 	}
 	return all
+}
+
+// explainTarget shows the program that the item is asked of, where the dataset has one.
+func (d *Dataset) explainTarget() []Explained {
+	if d.Target == nil {
+		return nil
+	}
+	own := Explained{Key: "target"}
+	for key, value := range d.Target.Node.Fields() {
+		own.Inside = append(own.Inside, Explained{Key: key.Name, Value: value, Layer: "dataset", Pos: value.Pos()})
+	}
+	return []Explained{own}
 }
 
 func layerName(l *layer, library string) string {

@@ -210,6 +210,7 @@ func (d *Dataset) headText(root strict.Node) []byte {
 	for _, v := range d.fromLibraries {
 		t.later("provider "+v.id, v.node)
 	}
+	t.later("target", root.Get("target"))
 	t.later("normalize", root.Get("replay").Get("normalize"))
 	for _, class := range slices.Sorted(maps.Keys(d.Drift)) {
 		t.strings([]string{"drift", class, d.Drift[class]})

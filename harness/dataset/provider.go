@@ -30,6 +30,8 @@ type Provider struct {
 	Price *Price
 	// Agent replaces the dataset's; it is missing where it does not.
 	Agent Agent
+	// Target is the provider's own program under test; nil where it has none.
+	Target *Target
 	// Role is "" for a column, else [RoleJudge] or [RoleUser].
 	Role string
 	// Limits bound the requests to the provider.
@@ -49,6 +51,7 @@ type providerKeys struct {
 	API        *string             `yaml:"api" values:"chat,responses" doc:"which of OpenAI's two ways is taken; by default the model decides"`
 	APIKeyEnv  *string             `yaml:"api_key_env"`
 	Agent      strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
+	Target     strict.Node         `yaml:"target" schema:"target" doc:"a program under test, in place of the agent or target of the dataset"`
 	Role       *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
 	Price      *priceKeys          `yaml:"price" doc:"USD per million tokens"`
 	Limits     *providerLimitsKeys `yaml:"limits"`
@@ -70,7 +73,7 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 	if name == "api_key" {
 		return "a key does not stand in a file", "name the environment variable that holds it: api_key_env: OPENAI_API_KEY"
 	}
-	return later(name, "target")
+	return "", ""
 }
 
 type thinkingKeys struct {
@@ -170,7 +173,14 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 			p.Add(n.Pos(), "add it: model: ...", "key \"model\" is missing")
 		}
 		v.Agent = d.agent(keys.Agent, p.Key("agent"))
+		v.Target = d.target(keys.Target, p.Key("target"))
+		if !keys.Agent.IsZero() && !keys.Target.IsZero() {
+			p.Add(n.KeyPos("target"), "leave one of them out", "a provider has an agent or a target, not both")
+		}
 		keys.settings(n, &v, p)
+		if v.Role == "" && d.TargetOf(v) != nil {
+			decidesItself(n, p)
+		}
 		keys.check(n, p)
 		keys.checkVendor(n, p)
 	default:
@@ -340,5 +350,16 @@ func (k *providerKeys) checkBudget(in strict.Node, p *strict.Problems) {
 		q.Add(at, "", "want a whole number from %d", minBudget)
 	case k.MaxTokens != nil && *budget >= *k.MaxTokens:
 		q.Add(at, "max_tokens counts thinking too: raise it above the budget", "a budget of %d leaves nothing of max_tokens %d", *budget, *k.MaxTokens)
+	}
+}
+
+// decidesItself refuses what a program under test decides itself: nothing would follow from it.
+func decidesItself(n strict.Node, p *strict.Problems) {
+	for key := range n.Fields() {
+		switch key.Name {
+		case "id", "provider", "model", "base_url", "price", "role", "agent", "target":
+		default:
+			p.Add(key.Pos(), "the program is told id, provider and model, and sends its own requests", "key %q does nothing here: the target decides it itself", key.Name)
+		}
 	}
 }

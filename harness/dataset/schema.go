@@ -77,6 +77,14 @@ func (b schemaOf) register() {
 		"agent": func() schema {
 			return strict.AnyOf(anyText, b.s.Define("agent", func() schema { return agent.Schema(b.s) }))
 		},
+		"words": func() schema { return filled(anyText) },
+		"target": func() schema {
+			return b.s.Define("target", func() schema {
+				all := maps.Clone(b.of(targetKeys{}))
+				all["required"] = []any{"command"}
+				return all
+			})
+		},
 		"providers": func() schema { return filled(strict.AnyOf(anyText, provider())) },
 		"defaults":  func() schema { return b.s.Define("defaults", func() schema { return b.item(false, "") }) },
 		"items": func() schema {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/agent"
 	"github.com/echoeval/echoeval/core/clock"
+	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/guard"
 	"github.com/echoeval/echoeval/core/llm"
@@ -20,12 +21,15 @@ import (
 	"github.com/echoeval/echoeval/harness/program"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // Column is one provider of a run with all that is needed to ask it.
 type Column struct {
 	Provider dataset.Provider
 	Agent    agent.Config
+	// Target is the program under test in place of the agent; nil where there is none. Such a column has no Model and no Live.
+	Target *dataset.Target
 	// Model builds the model of one item over the transport and on the clock of that item.
 	Model func(item *dataset.Item, transport http.RoundTripper, c clock.Clock) (llm.Model, error)
 	// Live is the transport below the recorder; nil where the run must not dial.
@@ -35,6 +39,8 @@ type Column struct {
 	Settings llm.Settings
 	// Cost gives what tokens cost on this column; false where no price is known.
 	Cost func(llm.Response) (money.USD, bool)
+	// CostOf gives what tokens of a model of a vendor cost that a program under test asked; false where no price is known.
+	CostOf func(vendor, model string, u conversation.Usage) (money.USD, bool)
 }
 
 // Tools builds the tools of one item.
@@ -81,6 +87,8 @@ type Options struct {
 	Clock   clock.Clock
 	// Programs runs the programs of command checks and of tools that an agent file describes; its workers end with the run. Nil where none may run.
 	Programs *program.Pool
+	// Targets runs the programs under test; its workers end with the run. Nil where no column has one.
+	Targets *target.Pool
 	// RecordCommand gives the command that records one item anew.
 	RecordCommand func(item, provider string) string
 	// ReplayOnly asks no invariant, and of the checks only those that ask a judge: the run is for what it says of the cassettes.

@@ -29,6 +29,7 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // maxOutput is how many bytes of the final text a result line holds; the whole stands in the trace.
@@ -40,6 +41,8 @@ type finishedItem struct {
 	overBudget bool
 	// restart says that the item must run again and be recorded from its start.
 	restart bool
+	// fatal ends the run.
+	fatal error
 
 	line     eval.Result
 	trace    []byte
@@ -58,6 +61,7 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 	}
 	run, err := r.prepare(j, column)
 	if err != nil {
+		err = errors.Join(err, run.space.close())
 		run.explain(err)
 		line.Cassette = run.cassette
 		decide(&line, Outcome{Err: err}, staleness(err), judged{status: eval.Pass})
@@ -66,6 +70,10 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 		return finishedItem{line: line, trace: run.encode(line, trace.Trace{}), restart: run.recordWhole(err, false)}
 	}
 	out := run.run(ctx)
+	if errors.Is(out.Err, errNoModel) {
+		_, err := run.session.Close(false)
+		return finishedItem{fatal: errors.Join(out.Err, err, run.space.close())}
+	}
 	return run.judge(ctx, line, out)
 }
 
@@ -88,6 +96,8 @@ type itemRun struct {
 	rules   *cassette.Rules
 	space   *space
 	hidden  conversation.Hidden
+	// folder is the absolute path of the item's own folder where a program under test is told it, else "".
+	folder string
 	// known are the secrets of which excerpts may hold parts.
 	known []string
 	// overhead is what judges and the simulated user cost.
@@ -105,12 +115,22 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 		run.cassette = &eval.CassetteInfo{File: file, State: eval.CassetteMissing, Drift: []eval.Drift{}}
 	}
 	redacted := redactions(j.item.ToolContext)
-	var err error
+	err := run.makeFolder()
+	if err != nil {
+		return run, err
+	}
+	if run.folder != "" {
+		// Its place differs from run to run, and a program may well tell it to a model.
+		redacted = append(redacted, cassette.Redaction{Name: "echoeval.workspace", Value: run.folder})
+	}
 	if run.rules, err = cassette.NewRules(redacted); err != nil {
 		return run, err
 	}
 	info := &r.head.Providers[j.column]
 	hashes := map[string]string{"agent": info.AgentHash, "prompt": info.PromptHash, "tools": info.ToolsHash, "workspace": ""}
+	if column.Target != nil {
+		hashes[cassette.TargetFiles] = r.files[j.column]
+	}
 	if j.item.Workspace != "" {
 		if hashes["workspace"], err = r.spaces.hash(j.item.Workspace); err != nil {
 			return run, err
@@ -252,16 +272,11 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 		return Outcome{Err: err, Response: llm.Response{Stop: llm.RunError, TTFTMS: -1}}
 	}
 	started := r.session.Clock().Now()
-	var target Target = AgentTarget{
-		Config:    r.column.Agent,
-		ModelName: r.column.Provider.Model,
-		Model:     r.model,
-	}
-	out := target.Run(limited, Case{
+	out := r.target().Run(limited, Case{
 		Start: start, Next: r.talk(), Clock: r.session.Clock(), IDs: r.ids(), Tools: r.itemTools(), Settings: r.column.Settings,
 		Transport: r.transport(r.column),
 	})
-	if cause := context.Cause(limited); out.Err != nil && cause != nil {
+	if cause := context.Cause(limited); out.Err != nil && cause != nil && !errors.As(out.Err, new(*target.Fault)) {
 		out.Err = cause
 	}
 	if !r.session.Live() && out.Err == nil && r.session.Clock().Now().Sub(started) > timeout {
@@ -278,9 +293,20 @@ func (r *itemRun) timeout() time.Duration {
 	return r.item.Timeout
 }
 
+// target is what the item is asked of.
+func (r *itemRun) target() Target {
+	if r.column.Target != nil {
+		return r.program()
+	}
+	return AgentTarget{Config: r.column.Agent, ModelName: r.column.Provider.Model, Model: r.model}
+}
+
 // transport is what a model of a column talks through: retries over the recorder or replayer.
-func (r *itemRun) transport(c *Column) http.RoundTripper {
-	return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(c.Live))
+func (r *itemRun) transport(c *Column) http.RoundTripper { return r.over(c.Live) }
+
+// over puts the item's recorder or replayer, and the retries, over what dials.
+func (r *itemRun) over(live http.RoundTripper) http.RoundTripper {
+	return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(live))
 }
 
 // model builds the item's model; where money is spent, within the budget.
@@ -313,11 +339,11 @@ func (r *itemRun) random() func() float64 {
 // judge says what the run was worth, and closes the cassette.
 func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) finishedItem {
 	interrupted := ctx.Err() != nil && out.Err != nil
-	complete := out.Err == nil
+	complete := r.complete(out)
 	spaceErr := r.space.close()
 	r.account(&line, out)
 	verdict, asked := judged{status: eval.Pass}, judges{run: r}
-	settled := complete && r.session.Settled(true) == nil
+	settled := out.Err == nil && r.session.Settled(true) == nil
 	if settled {
 		verdict = r.score(ctx, &line, out, &asked)
 		unjudged := func(c eval.CheckResult) bool { return c.Status == eval.CheckUnjudged }
@@ -387,13 +413,13 @@ func (r *itemRun) account(line *eval.Result, out Outcome) {
 	line.Stop = &response.Stop
 	line.Turns, line.Steps, line.ToolCalls, line.Retries = len(out.Turns), response.Steps, response.ToolCalls, response.Retries
 	line.Usage = eval.Usage{InputTokens: response.Usage.InputTokens, CachedInputTokens: response.Usage.CacheReadTokens, OutputTokens: response.Usage.OutputTokens, ReasoningTokens: response.Usage.ReasoningTokens}
-	if out.Err == nil || response.Steps > 0 {
+	if (out.Err == nil || response.Steps > 0) && !out.Untimed {
 		line.LatencyMS = &response.LatencyMS
 	}
 	if response.TTFTMS >= 0 {
 		line.TTFTMS = &response.TTFTMS
 	}
-	if cost, ok := r.column.Cost(response); ok {
+	if cost, ok := r.cost(out); ok {
 		line.CostUSD = &cost
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // ErrNothingSelected is wrapped by the error of [New] where the selection leaves no item, or names one that there is not. It has no text of its own.
@@ -34,6 +35,9 @@ var ErrNothingSelected = errors.New("")
 type Experiment struct {
 	opts  Options
 	specs []tool.Spec // of all tools there are
+	// targets are the programs of the columns, nil for those with an agent, files the hashes of their files.
+	targets []*target.Spec
+	files   []string
 	// head is what the run's folder says of the whole run.
 	head  results.Head
 	items int // selected
@@ -60,7 +64,12 @@ func New(opts Options) (*Experiment, error) {
 		e.specs = append(e.specs, t.Spec())
 	}
 	var p strict.Problems
+	e.targets, e.files = make([]*target.Spec, len(opts.Columns)), make([]string, len(opts.Columns))
 	for i := range opts.Columns {
+		if opts.Columns[i].Target != nil {
+			e.checkTarget(i, &p)
+			continue
+		}
 		e.checkAgent(&opts.Columns[i], &p)
 	}
 	unseen := map[string]bool{}
@@ -158,6 +167,24 @@ func (e *Experiment) Items() int { return e.items }
 // Head is what is known of the run before its first item.
 func (e *Experiment) Head() results.Head { return e.head }
 
+// checkTarget looks for the program of a column and takes the hashes of its files.
+func (e *Experiment) checkTarget(column int, p *strict.Problems) {
+	c := &e.opts.Columns[column]
+	e.targets[column] = targetSpec(c)
+	at := p.Key("target").Key("command").At(0)
+	if c.Scripted {
+		at.Add(c.Provider.Pos, "leave providers out: the column is then called target", "provider %s answers by script, and a target asks models itself", c.Provider.ID)
+	}
+	if e.opts.Targets != nil {
+		if err := e.opts.Targets.Find(e.targets[column]); err != nil {
+			at.Add(c.Target.Node.Get("command").Index(0).Pos(), strings.Join(failure.Hints(err), "; "), "%s", err)
+		}
+	}
+	var err error
+	e.files[column], err = hashFiles(e.opts.Dataset.Root, c.Target)
+	p.AddError(err)
+}
+
 func (e *Experiment) checkAgent(c *Column, p *strict.Problems) {
 	source := c.Provider.Agent
 	if source.Node.IsZero() {
@@ -249,7 +276,7 @@ func (e *Experiment) compile(column int, checks []dataset.Check, p *strict.Probl
 		return last.checks
 	}
 	before := p.Len()
-	out := score.Compile(specsOf(checks), score.Env{Tools: e.opts.Columns[column].Agent.Tools, Programs: e.programs(), Judges: e.judges}, p)
+	out := score.Compile(specsOf(checks), score.Env{Tools: e.opts.Columns[column].Agent.Tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges}, p)
 	if p.Len() == before {
 		e.compiled[column].Store(&compilation{of: checks, checks: out})
 	}
@@ -275,13 +302,16 @@ func invariantSpecs(item *dataset.Item) []invariant.Spec {
 // checkItem adds what is wrong with an item beyond its form.
 func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 	var seen [][]string
+	program := false // of programs under test nobody knows the tools, so that one is like another
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
 		tools := c.Agent.Tools
-		if !runsOn(item, c) || slices.ContainsFunc(seen, func(s []string) bool { return slices.Equal(s, tools) }) {
+		if !runsOn(item, c) || c.Target != nil && program || c.Target == nil && slices.ContainsFunc(seen, func(s []string) bool { return slices.Equal(s, tools) }) {
 			continue
 		}
-		seen = append(seen, tools)
+		if program = program || c.Target != nil; c.Target == nil {
+			seen = append(seen, tools)
+		}
 		e.compile(i, item.Checks, p)
 		for _, turn := range item.Turns {
 			e.compile(i, turn.Checks, p)
@@ -298,7 +328,7 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 			p.Key(later.key).Add(item.Pos, "mock the tool: tool_mocks", "%s are not in this version: no tool asks yet, and what is denied here would run", later.key)
 		}
 	}
-	if names := hiddenNames(e.specs, item); len(names) > 0 {
+	if names := hiddenNames(e.specs, item); len(names) > 0 && e.agentRuns(item) {
 		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
 	}
 	for i := range e.opts.Columns {
@@ -314,7 +344,7 @@ func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 	known := map[string]bool{}
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		if !runsOn(item, c) {
+		if c.Target != nil || !runsOn(item, c) {
 			continue
 		}
 		for _, name := range c.Agent.Tools {
@@ -332,7 +362,7 @@ func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(item.ToolMocks)) {
 		mock := item.ToolMocks[name]
-		if !known[name] {
+		if !known[name] && !e.programRuns(item) {
 			p.Add(mock.Pos, strict.Suggest(name, slices.Sorted(maps.Keys(known))), "tool_mocks: the agent has no tool %q", name)
 		}
 		for _, c := range mock.Cases {
@@ -344,6 +374,16 @@ func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 			p.AddError(err)
 		}
 	}
+}
+
+// programRuns reports that an item is asked of a program, whose tools nobody knows before.
+func (e *Experiment) programRuns(item *dataset.Item) bool {
+	return slices.ContainsFunc(e.opts.Columns, func(c Column) bool { return c.Target != nil && runsOn(item, &c) })
+}
+
+// agentRuns reports that an item is asked of the built-in agent.
+func (e *Experiment) agentRuns(item *dataset.Item) bool {
+	return slices.ContainsFunc(e.opts.Columns, func(c Column) bool { return c.Target == nil && runsOn(item, &c) })
 }
 
 // user is the provider that plays an item's user.
@@ -364,7 +404,7 @@ func (e *Experiment) checkNeeds(item *dataset.Item, p *strict.Problems) {
 	hasTools := false
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		hasTools = hasTools || runsOn(item, c) && len(c.Agent.Tools) > 0
+		hasTools = hasTools || runsOn(item, c) && (len(c.Agent.Tools) > 0 || c.Target != nil)
 	}
 	for _, v := range item.Invariants {
 		switch need := invariant.NeedOf(v.Name); {
@@ -505,6 +545,10 @@ func (e *Experiment) fillHead(lines int) {
 	}
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
+		if c.Target != nil {
+			e.head.Providers = append(e.head.Providers, results.ProviderInfo{ID: c.Provider.ID, Vendor: c.Provider.Vendor, Model: c.Provider.Model, AgentHash: hash(string(c.Target.Node.AppendCanonical(nil)) + e.files[i])})
+			continue
+		}
 		e.head.Providers = append(e.head.Providers, results.ProviderInfo{
 			ID: c.Provider.ID, Vendor: c.Provider.Vendor, Model: c.Provider.Model,
 			AgentHash: hash(configText(c.Agent)), PromptHash: hash(string(conversation.String(c.Agent.Prompt()))), ToolsHash: hash(toolsText(e.visible(c))),

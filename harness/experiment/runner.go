@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -74,7 +75,7 @@ func (e *Experiment) plan(w warnings, notRun string, keepAll bool, judge Judge) 
 		Dropped:     func(index int) []string { return e.drops[index] },
 		Quarantined: e.quarantined,
 		Orphaned:    orphans,
-		Warnings:    append(datasetWarnings(e.opts.Dataset), w.list()...),
+		Warnings:    slices.Concat(datasetWarnings(e.opts.Dataset), e.isolation(), w.list()),
 		Look:        e.opts.Look,
 		Judge:       judge,
 	}, nil
@@ -167,6 +168,9 @@ func newRunner(e *Experiment, journal *results.Journal, finished *results.Finish
 func (r *runner) close() error {
 	if r.opts.Programs != nil {
 		r.opts.Programs.Close()
+	}
+	if r.opts.Targets != nil {
+		r.opts.Targets.Close()
 	}
 	return r.spaces.close()
 }
@@ -267,6 +271,9 @@ func (r *runner) do(ctx context.Context, j job) error {
 	if done.restart {
 		j.mode = replay.Record
 		done = r.one(ctx, j)
+	}
+	if done.fatal != nil && ctx.Err() == nil {
+		return done.fatal
 	}
 	if ctx.Err() != nil || done.overBudget && done.line.Status == eval.Error {
 		return nil // whatever came of it, the end of the context may have had a part in it

@@ -12,6 +12,7 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/core/trace"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // Target is the thing under test. Checks, invariants and reports never know which one they look at.
@@ -41,7 +42,11 @@ type Outcome struct {
 	Response llm.Response
 	// Turns are the answers turn by turn, with the number of events before and after each.
 	Turns []TurnOutcome
-	Err   error
+	// Spent is what each answer of a model took, where the models are known by the traffic alone; nil where they are the column's.
+	Spent []target.Spent
+	// Untimed says that nobody knows how long models and tools took.
+	Untimed bool
+	Err     error
 }
 
 // TurnOutcome is what came of one turn.

@@ -14,6 +14,7 @@ import (
 	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // errTimeout ends an item that took longer than its timeout.
@@ -47,6 +48,10 @@ func decide(line *eval.Result, out Outcome, stale error, checks judged) {
 		line.Error = &eval.ErrorInfo{Kind: waitedFor(out.Trace), Message: errTimeout.Error(), Retries: line.Retries}
 	case errors.Is(out.Err, errTimeout):
 		set(eval.Fail, eval.CauseTimeout)
+	case errors.As(out.Err, new(*target.Fault)):
+		line.Error = explain(out.Err, line.Retries)
+		line.Error.Kind = eval.ErrTarget
+		set(eval.Fail, eval.CauseAgent)
 	case out.Err != nil:
 		line.Error = explain(out.Err, line.Retries)
 		set(eval.Error, string(line.Error.Kind))

@@ -73,3 +73,14 @@ func warningsOf(events []trace.Event) []trace.Warning {
 	}
 	return out
 }
+
+// isolation says what keeps a program under test from the world: the recorder, and nothing else.
+func (e *Experiment) isolation() []results.Warning {
+	for i := range e.opts.Columns {
+		if t := e.opts.Columns[i].Target; t != nil {
+			at := t.Pos.String()
+			return []results.Warning{{Code: "isolation", Text: "isolation: proxy. The program under test runs as it is; what it does past the recorder is neither recorded nor prevented", At: &at}}
+		}
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +53,7 @@ func (p *Pool) start(c Command) (*process, error) {
 	if err != nil {
 		return nil, &Error{What: "cannot be started: " + err.Error()}
 	}
-	cmd := &exec.Cmd{Path: path, Args: c.Run, Dir: p.folder(c.Dir), Env: p.env, SysProcAttr: group()}
+	cmd := &exec.Cmd{Path: path, Args: c.Run, Dir: p.folder(c.Dir), Env: slices.Concat(p.env, c.Env), SysProcAttr: group()}
 	proc := &process{cmd: cmd, stop: make(chan struct{}), ended: make(chan struct{})}
 	stdin, err1 := cmd.StdinPipe()
 	stdout, err2 := cmd.StdoutPipe()

@@ -23,7 +23,7 @@ import (
 
 // Limits bound one program.
 type Limits struct {
-	// Time is how long an answer may take, the start of the program included.
+	// Time is how long an answer may take, the start of the program included; 0 leaves it to the context.
 	Time time.Duration
 	// Output is how many bytes an answer may have.
 	Output int
@@ -45,6 +45,8 @@ type Command struct {
 	Run []string
 	// Lines says that the program stays and answers a line for each line.
 	Lines bool
+	// Env are variables, NAME=value, beside those that every program of the pool gets.
+	Env []string
 }
 
 // Error says why a program gave no answer.
@@ -197,10 +199,11 @@ func (p *Pool) Run(ctx context.Context, c Command, question []byte) ([]byte, err
 	if cause := context.Cause(ctx); cause != nil {
 		return nil, cause
 	}
-	limited, cancel := context.WithTimeoutCause(ctx, p.opts.Limits.Time, errTime)
+	limited, cancel := p.limit(ctx)
 	defer cancel()
 	if !c.Lines {
-		return p.once(limited, c, question)
+		out, _, err := p.once(limited, c, question)
+		return out, err
 	}
 	key := c.Dir + "\x00" + strings.Join(c.Run, "\x00")
 	for w := p.take(key); w != nil; w = p.take(key) {
@@ -223,10 +226,27 @@ func (p *Pool) Run(ctx context.Context, c Command, question []byte) ([]byte, err
 	return out, err
 }
 
-func (p *Pool) once(ctx context.Context, c Command, question []byte) ([]byte, error) {
+func (p *Pool) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if p.opts.Limits.Time == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, p.opts.Limits.Time, errTime)
+}
+
+// Once asks a program that runs once, as [Pool.Run] does, and returns the end of its standard error, redacted, too.
+func (p *Pool) Once(ctx context.Context, c Command, question []byte) (out []byte, stderr string, err error) {
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, "", cause
+	}
+	limited, cancel := p.limit(ctx)
+	defer cancel()
+	return p.once(limited, c, question)
+}
+
+func (p *Pool) once(ctx context.Context, c Command, question []byte) ([]byte, string, error) {
 	proc, err := p.start(c)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	go func() {
 		// A program may answer without reading all it is told.
@@ -238,15 +258,15 @@ func (p *Pool) once(ctx context.Context, c Command, question []byte) ([]byte, er
 	case <-ctx.Done():
 		proc.kill()
 		<-proc.ended
-		return nil, p.late(ctx, proc, "")
+		return nil, p.clean(proc.stderr.text()), p.late(ctx, proc, "")
 	}
 	switch {
 	case proc.flooded:
-		return nil, p.fault(proc, "wrote more than "+size(p.opts.Limits.Output))
+		return nil, "", p.fault(proc, "wrote more than "+size(p.opts.Limits.Output))
 	case !proc.state.Success():
-		return nil, p.fault(proc, proc.ending())
+		return nil, "", p.fault(proc, proc.ending())
 	}
-	return proc.output, nil
+	return proc.output, p.clean(proc.stderr.text()), nil
 }
 
 // goneError says that a worker ended without an answer.
@@ -259,6 +279,15 @@ const patience = 100 * time.Millisecond
 
 // exchange asks a worker and gives it back to the pool where it can be asked again.
 func (p *Pool) exchange(ctx context.Context, w *process, key string, question []byte) ([]byte, error) {
+	line, again, err := p.ask(ctx, w, question)
+	if again {
+		p.give(key, w)
+	}
+	return line, err
+}
+
+// ask asks a worker; again says that it can be asked further questions. Where it cannot, it is killed.
+func (p *Pool) ask(ctx context.Context, w *process, question []byte) (line []byte, again bool, err error) {
 	w.stderr.reset()
 	wrote := make(chan error, 1)
 	go func() {
@@ -269,32 +298,31 @@ func (p *Pool) exchange(ctx context.Context, w *process, key string, question []
 	case a, ok := <-w.answers:
 		switch {
 		case !ok:
-			return nil, &goneError{p.fault(w, w.parting())}
+			return nil, false, &goneError{p.fault(w, w.parting())}
 		case a.tooLong:
 			w.kill()
 			<-w.ended
-			return nil, p.fault(w, "wrote more than "+size(p.opts.Limits.Output))
+			return nil, false, p.fault(w, "wrote more than "+size(p.opts.Limits.Output))
 		case a.more:
 			w.kill()
 			<-w.ended
-			return nil, p.fault(w, "wrote more than one line")
+			return nil, false, p.fault(w, "wrote more than one line")
 		}
 		timer := time.NewTimer(patience)
 		defer timer.Stop()
 		select {
 		case err := <-wrote:
 			if err == nil {
-				p.give(key, w)
-				return a.line, nil
+				return a.line, true, nil
 			}
 		case <-timer.C:
 		}
 		w.kill()
-		return a.line, nil
+		return a.line, false, nil
 	case <-ctx.Done():
 		w.kill()
 		<-w.ended
-		return nil, p.late(ctx, w, " (a worker reads a line, answers it and flushes its output)")
+		return nil, false, p.late(ctx, w, " (a worker reads a line, answers it and flushes its output)")
 	}
 }
 

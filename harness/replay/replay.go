@@ -176,6 +176,10 @@ func (s *Session) read() (bool, error) {
 	if len(changed) > 0 {
 		name := changed[0]
 		m := &Miss{Item: s.config.Expect.Item, Class: cassette.ClassInputFiles, Path: name, Old: known(file.Header.Hashes[name]), New: known(s.config.Expect.Hashes[name])}
+		if name == cassette.TargetFiles {
+			path, old, new := cassette.ChangedFile(file.Header.Hashes[name], s.config.Expect.Hashes[name])
+			m.Path, m.Old, m.New = path, known(old), known(new)
+		}
 		switch s.action(m.Class) {
 		case Fail:
 			return false, s.fail(m)

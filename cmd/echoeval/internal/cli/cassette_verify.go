@@ -18,9 +18,11 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/harness/cassette"
+	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/target"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
@@ -258,9 +260,9 @@ func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Casset
 		}
 		return means[provider]
 	}
-	costs := map[string]func(llm.Response) (money.USD, bool){}
-	for _, provider := range slices.Concat(p.dataset.Providers, p.dataset.Roles) {
-		costs[provider.ID] = costOf(pricesOf(p.dataset.Project), provider, vendors[provider.Vendor].scripted)
+	costs := map[string]func(string, conversation.Usage) (money.USD, bool){}
+	for _, c := range slices.Concat(p.columns, p.roles) {
+		costs[c.Provider.ID] = recordedCost(p.dataset, c.Provider)
 	}
 	byCause := map[string]*spending{}
 	var unread []struct {
@@ -349,8 +351,25 @@ func (m *mean) outlay() outlay {
 	return o
 }
 
+// recordedCost prices the recorded replies of a provider. Those of a program under test go by the model that each request names, of whichever vendor has a price for it.
+func recordedCost(d *dataset.Dataset, p dataset.Provider) func(model string, u conversation.Usage) (money.USD, bool) {
+	if d.TargetOf(p) == nil {
+		cost := costOf(pricesOf(d.Project), p, vendors[p.Vendor].scripted)
+		return func(_ string, u conversation.Usage) (money.USD, bool) { return cost(llm.Response{Usage: u}) }
+	}
+	cost := costByModel(pricesOf(d.Project), p)
+	return func(model string, u conversation.Usage) (money.USD, bool) {
+		for _, v := range target.Vendors {
+			if usd, ok := cost(v.Name, model, u); ok {
+				return usd, true
+			}
+		}
+		return 0, false
+	}
+}
+
 // recordedOutlay is what a recording took: the prices of today for the tokens that its replies tell, and its durations one after the other. It has no price where a reply tells no tokens. costs are those of the providers, judges among them.
-func recordedOutlay(file *cassette.File, costs map[string]func(llm.Response) (money.USD, bool), provider string) outlay {
+func recordedOutlay(file *cassette.File, costs map[string]func(string, conversation.Usage) (money.USD, bool), provider string) outlay {
 	o := outlay{priced: costs[provider] != nil}
 	for n := range file.Interactions {
 		i := &file.Interactions[n]
@@ -365,7 +384,7 @@ func recordedOutlay(file *cassette.File, costs map[string]func(llm.Response) (mo
 			continue
 		}
 		u := conversation.Usage{InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output, CacheReadTokens: reply.Usage.Cached, ReasoningTokens: reply.Usage.Reasoning}
-		usd, known := cost(llm.Response{Usage: u})
+		usd, known := cost(i.Model(), u)
 		o.cost += usd
 		o.priced = known
 	}

@@ -288,6 +288,9 @@ func (o *runOptions) budget(cols []experiment.Column, mode replay.Mode) (*experi
 		return nil, nil // a replay spends nothing
 	}
 	for _, c := range cols {
+		if c.Target != nil && c.Provider.Model == "" {
+			continue // its models are known by their requests alone; one without a price is refused there
+		}
 		if _, ok := c.Cost(llm.Response{}); !ok {
 			return nil, failure.WithHint(failure.At(c.Provider.Pos, failure.Input, "--max-cost: no price is known for provider %s", c.Provider.ID), "price: {input: USD, output: USD} per million tokens in its entry")
 		}

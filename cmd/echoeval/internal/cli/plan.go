@@ -21,12 +21,15 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
+	"github.com/echoeval/echoeval/harness/target"
 )
 
 // planned is a dataset that is ready to run.
 type planned struct {
 	dataset    *dataset.Dataset
 	experiment *experiment.Experiment
+	columns    []experiment.Column
+	roles      []experiment.Column // judges and simulated users
 	gates      []gate.Gate
 	runs       string // folder of the runs
 	shard      string // I/N, "" for the whole
@@ -57,7 +60,10 @@ func datasetOptions(s *State) dataset.Options {
 	for _, m := range results.MetricTable {
 		metrics = append(metrics, m.Name)
 	}
-	return dataset.Options{Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames(), Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}}}
+	return dataset.Options{
+		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
+		Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}},
+	}
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
@@ -120,7 +126,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	paid, err := columns(s, d.Project, slices.Concat(providers, d.Roles), dialled, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	paid, err := runColumns(s, d, slices.Concat(providers, d.Roles), dialled, up, o)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +135,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		return nil, err
 	}
 	gates, gateErr := parseGates(d)
-	p := &planned{dataset: d, gates: gates, runs: filepath.Join(d.Root, ".echoeval", "runs")}
+	p := &planned{dataset: d, columns: cols, roles: roles, gates: gates, runs: filepath.Join(d.Root, ".echoeval", "runs")}
 	if o.out != "" {
 		p.runs = s.path(o.out)
 	}
@@ -147,6 +153,12 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
+	}
+	if err := up.check(cols); err != nil {
+		return nil, err
+	}
+	if opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact); err != nil {
+		return nil, err
 	}
 	if opts.Selection, err = o.selection(p); err != nil {
 		return nil, err
@@ -182,6 +194,30 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		return nil, err
 	}
 	return p, nil
+}
+
+// runColumns makes the columns of a run, those of programs under test among them, in the order of the providers.
+func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode replay.Mode, up upstreams, o *runOptions) ([]experiment.Column, error) {
+	targetOf := func(p dataset.Provider) *dataset.Target {
+		if p.Role != "" {
+			return nil
+		}
+		return d.TargetOf(p)
+	}
+	asked := slices.DeleteFunc(slices.Clone(providers), func(p dataset.Provider) bool { return targetOf(p) != nil })
+	built, err := columns(s, d.Project, asked, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
+	if err != nil {
+		return nil, err
+	}
+	var out []experiment.Column
+	for _, p := range providers {
+		if t := targetOf(p); t != nil {
+			out = append(out, targetColumn(d.Project, p, t))
+			continue
+		}
+		out, built = append(out, built[0]), built[1:]
+	}
+	return out, nil
 }
 
 // ofRole are the columns of a role, by id.

@@ -26,6 +26,7 @@ import (
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/experiment"
 	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/target"
 	"github.com/echoeval/echoeval/providers/anthropic"
 	"github.com/echoeval/echoeval/providers/compat"
 	"github.com/echoeval/echoeval/providers/gemini"
@@ -121,8 +122,8 @@ func parseUpstreams(flags []string) (upstreams, error) {
 		if !ok || err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
 			return nil, failure.WithHint(failure.New(failure.Input, "--upstream %s: want VENDOR=URL", flag), "--upstream openai=http://127.0.0.1:8080/v1")
 		}
-		if _, ok := vendors[name]; !ok {
-			return nil, unknownVendor(name)
+		if _, ok := vendors[name]; !ok && target.VendorNamed(name) == nil && name != strings.ToUpper(name) {
+			return nil, unknownVendor(name) // names in capitals are variables of services; the dataset tells which there are
 		}
 		out[name] = u
 	}
