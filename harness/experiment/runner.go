@@ -48,11 +48,11 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 		cause = eval.CauseBudget
 	}
 	// A resumed run still needs the traces that this one would drop.
-	summary, err := e.fold(dir, r.warnings, r.dropped, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
+	summary, err := e.fold(dir, r.warnings, r.dropped, &r.repeated, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
 	return summary, r.warnings.counts(), err
 }
 
-func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, notRun string, keepAll bool, judge Judge) (*results.Summary, error) {
+func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, repeated *repeats, notRun string, keepAll bool, judge Judge) (*results.Summary, error) {
 	orphans, err := e.orphans()
 	if err != nil {
 		return nil, err
@@ -61,15 +61,22 @@ func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, no
 	if keepAll {
 		head.Traces = results.KeepAll
 	}
+	head.Lines += repeated.added(notRun)
+	list := append(datasetWarnings(e.opts.Dataset), w.list()...)
+	if n := repeated.cut(); n > 0 && notRun == eval.CauseBudget {
+		list = append(list, results.Warning{Code: "repeats-cut", Text: fmt.Sprintf("the budget ended before %d items whose verdict is open were repeated further", n)})
+	}
 	return results.Fold(dir, results.Plan{
 		Head:        head,
-		Each:        e.each(),
+		Each:        e.each(repeated, notRun),
 		NotRun:      notRun,
 		PassIf:      e.passIf(),
 		Dropped:     dropped,
 		Quarantined: e.quarantined,
 		Orphaned:    orphans,
-		Warnings:    append(datasetWarnings(e.opts.Dataset), w.list()...),
+		Over:        e.opts.Over,
+		Parts:       wheres(e.opts.Parts),
+		Warnings:    list,
 		Look:        e.opts.Look,
 		Judge:       judge,
 	})
@@ -82,6 +89,7 @@ func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summ
 		return nil, nil, err
 	}
 	columns := e.columns()
+	repeated := e.newRepeats()
 	var w warnings
 	for _, shard := range shards {
 		for _, c := range shard.Manifest.Warnings {
@@ -94,6 +102,7 @@ func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summ
 			if line.Status == eval.NotRun {
 				continue // the fold makes it again, as what is missing
 			}
+			repeated.note(&line, columns[line.Provider])
 			raw, _, err := shard.RawTrace(line)
 			if err == nil {
 				err = journal.Append(line, raw, columns[line.Provider])
@@ -115,7 +124,7 @@ func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summ
 			drops[item.Index] = item.Drop
 		}
 	}
-	summary, err = e.fold(dir, w, func(index int) []string { return drops[index] }, eval.CauseInterrupted, false, judge)
+	summary, err = e.fold(dir, w, func(index int) []string { return drops[index] }, &repeated, eval.CauseInterrupted, false, judge)
 	return summary, w.counts(), err
 }
 
@@ -143,6 +152,7 @@ func (r *runner) recall(dir string) (err error) {
 		if !r.finished.Has(line.Index, columns[line.Provider], line.Repeat) {
 			continue
 		}
+		r.repeated.note(&line, columns[line.Provider])
 		raw, ok, err := run.RawTrace(line)
 		if err != nil {
 			return err
@@ -179,10 +189,15 @@ type runner struct {
 	progress Progress
 	warnings warnings
 	drops    map[int][]string
+	repeated repeats
+}
+
+func (e *Experiment) newRepeats() repeats {
+	return repeats{first: e.opts.Repeat, most: e.opts.RepeatMax, bounds: e.bounds}
 }
 
 func newRunner(e *Experiment, journal *results.Journal, finished *results.Finished) *runner {
-	r := &runner{Experiment: e, journal: journal, finished: finished, detector: e.opts.Secrets}
+	r := &runner{Experiment: e, journal: journal, finished: finished, detector: e.opts.Secrets, repeated: e.newRepeats()}
 	r.progress = Progress{Total: e.head.Lines, Counts: map[eval.Status]int{}}
 	r.progress.Done = finished.Len()
 	return r
@@ -219,35 +234,43 @@ func (r *runner) run(ctx context.Context) error {
 	var failure error
 	fail := func(err error) { once.Do(func() { failure = err; close(failed) }) }
 
-	var wg sync.WaitGroup
+	var wg, under sync.WaitGroup
 	for range r.concurrency() {
 		wg.Go(func() {
 			for j := range jobs {
 				if err := r.do(ctx, j); err != nil {
 					fail(err)
 				}
+				under.Done()
 			}
 		})
 	}
 	feedErr := r.feed(ctx, func(j job) bool {
+		under.Add(1)
 		select {
 		case jobs <- j:
 			return true
 		case <-ctx.Done():
-			return false
 		case <-failed:
-			return false
 		}
-	})
+		under.Done()
+		return false
+	}, under.Wait)
 	close(jobs)
 	wg.Wait()
 	return errors.Join(feedErr, failure)
 }
 
-func (r *runner) feed(ctx context.Context, send func(job) bool) error {
+func (r *runner) feed(ctx context.Context, send func(job) bool, settled func()) error {
 	mode := r.opts.Mode
 	if r.opts.OnlyStale {
 		mode = replay.Extend // dials only from where an item turns out to be stale
+	}
+	once := func(item *dataset.Item, column, repeat int) bool {
+		if r.finished.Has(item.Index, column, repeat) {
+			return true
+		}
+		return ctx.Err() == nil && !r.opts.Budget.Spent() && send(job{item, column, repeat, mode})
 	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false
@@ -264,16 +287,13 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 				r.note(item)
 			}
 			for column := range r.opts.Columns {
-				if r.finished.Has(item.Index, column, repeat) {
-					continue
-				}
-				if ctx.Err() != nil || r.opts.Budget.Spent() || !send(job{item, column, repeat, mode}) {
+				if !once(item, column, repeat) {
 					return nil
 				}
 			}
 		}
 	}
-	return nil
+	return r.feedOpen(once, settled)
 }
 
 // note remembers what the fold needs to know of an item: the invariants that it drops, and hidden values that are too short to be told from ordinary text.
@@ -310,6 +330,7 @@ func (r *runner) do(ctx context.Context, j job) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.repeated.note(&done.line, j.column)
 	r.warnings.add(done.warnings)
 	r.progress.Done++
 	r.progress.Counts[done.line.Status]++

@@ -234,6 +234,11 @@ func Limits(gates []Gate) []Limit {
 	return out
 }
 
+// OfShard are the gates that a part of a run is judged by: those of error_rate over all that it holds.
+func OfShard(gates []Gate) []Gate {
+	return slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.Metric != errorRate || g.where != results.Where{} })
+}
+
 // Repeats is the most repeats that a gate needs, with the gate's metric and place; 0 where none needs any.
 func Repeats(gates []Gate) (k int, metric string, at failure.Position) {
 	for _, g := range gates {

@@ -45,6 +45,11 @@ func Settle(c *results.Comparison, maxDrop float64) {
 	}
 }
 
+// Drops reports whether a gate needs a baseline.
+func Drops(gates []Gate) bool {
+	return slices.ContainsFunc(gates, func(g Gate) bool { return g.drop != nil })
+}
+
 // dropOf finds the gate that bounds a metric on a column against the baseline.
 func dropOf(gates []Gate, provider, metric string) (Gate, bool) {
 	for _, g := range gates {
