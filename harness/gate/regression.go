@@ -129,6 +129,18 @@ func Points(n results.Number) string {
 	return text
 }
 
+// Whole gives a drop in whole points, as it is said of what a dataset sees: "6 points". What is below one is not rounded.
+func Whole(n results.Number) string {
+	points := 100 * float64(n)
+	if points < 1 {
+		return strconv.FormatFloat(points, 'f', 2, 64) + " points"
+	}
+	return count(int(math.Round(points)), "point")
+}
+
+// IsRegression reports whether a gate is one on a drop against the baseline, whose values are in the unit of what it compares.
+func IsRegression(metric string) bool { return metric == regression }
+
 // Found says what a comparison of fractions found: "-1.3 points [-4.1, +1.5] over 195 items".
 func Found(c *results.Comparison) string {
 	if c.Difference == nil {

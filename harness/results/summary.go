@@ -330,6 +330,23 @@ type Flaky struct {
 	Of     int    `json:"of"`
 }
 
+// Key is an item on a provider.
+type Key struct{ Item, Provider string }
+
+// Apart are the items whose repeats disagree and that are therefore no failures: Flaky and Tolerated, as far as they are listed.
+func (s *Summary) Apart() map[Key]bool {
+	out := map[Key]bool{}
+	for i := range s.Providers {
+		p := &s.Providers[i]
+		for _, list := range [][]Flaky{p.Flaky.Items, p.Tolerated.Items} {
+			for _, f := range list {
+				out[Key{f.Item, p.ID}] = true
+			}
+		}
+	}
+	return out
+}
+
 // ListLimit is how many entries a list of items in the summary holds at most.
 const ListLimit = 1_000
 
