@@ -36,7 +36,7 @@ func (r *repeats) note(line *eval.Result, column int) {
 	at := place{line.Index, column}
 	known, kept := r.items[at]
 	_, bounded := r.bounds[line.Index]
-	if !kept && !bounded && line.Status != eval.Fail {
+	if !kept && !bounded && line.Status != eval.Fail && line.Repeat <= r.first {
 		return
 	}
 	bit := uint64(1) << (line.Repeat - 1)

@@ -80,7 +80,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)
 	}
-	_, err := fmt.Fprintln(s.Stdout, text)
+	_, err = fmt.Fprintln(s.Stdout, text)
 	return unwritable(err)
 }
 
