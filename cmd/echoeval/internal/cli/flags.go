@@ -109,7 +109,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 
 // positive refuses zero where it was typed: left out, it stands for what the dataset or the machine says.
 func positive(f *pflag.FlagSet) error {
-	for _, name := range []string{"concurrency", "timeout", "max-cost"} {
+	for _, name := range []string{"repeat", "concurrency", "timeout", "max-cost"} {
 		if flag := f.Lookup(name); flag.Changed && strings.Trim(flag.Value.String(), "0.smh") == "" {
 			return usage("leave it out for the usual", "--%s %s: want more than 0", name, flag.Value)
 		}
