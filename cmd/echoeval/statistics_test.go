@@ -363,6 +363,7 @@ var _ = Describe("gates on parts of a run", func() {
 			text := p.read("ward.yaml")
 			key, _, _ := strings.Cut(before, ":")
 			p.edit("ward.yaml", before, key+": nobody")
+			Expect(p.expect(2, "validate", "ward.yaml").stderr).To(ContainSubstring(message))
 			Expect(p.expect(2, "run", "ward.yaml").stderr).To(And(ContainSubstring(message), MatchRegexp(`ward\.yaml:\d+:\d+`)))
 			p.write("ward.yaml", text)
 		}

@@ -169,9 +169,9 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		if p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates)); err != nil {
 			return nil, err
 		}
-		opts.Parts, opts.Over = gate.Limits(p.gates), gate.Over(p.gates)
 		opts.Needs.Repeats, opts.Needs.Metric, opts.Needs.Pos = gate.Repeats(p.gates)
 	}
+	opts.Parts, opts.Over = gate.Limits(p.gates), gate.Over(p.gates)
 	if p.reference != nil {
 		if opts.RepeatMax > 0 {
 			p.reference.Count(opts.Repeat)
