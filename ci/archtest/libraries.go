@@ -18,6 +18,6 @@ var libraries = []library{
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},
 	{"github.com/spf13/pflag", []string{cli}, "flags, as cobra knows them"},
 	{"golang.org/x/text", []string{"harness/score"}, "Unicode normalisation in the checks of text"},
-	{"gonum.org/v1/gonum", []string{"harness/stats"}, "quantiles of distributions"},
+	{"gonum.org/v1/gonum", []string{"harness/stats"}, "distributions, for intervals and tests"},
 	{"golang.org/x/term", []string{cli}, "whether stdout is a terminal, and how wide"},
 }

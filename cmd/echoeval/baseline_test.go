@@ -93,8 +93,7 @@ var _ = Describe("a baseline", func() {
 		for _, c := range r.Comparisons {
 			Expect(c.Pairs).To(Equal(12))
 			Expect(*c.Difference).To(BeZero())
-			Expect(c.Status).To(Equal("inconclusive"))
-			Expect(c.P).To(BeNil())
+			Expect([]any{c.Status, *c.P, *c.Low}).To(Equal([]any{"not_worse", 1.0, 0.0}), "the recordings are those of the baseline")
 		}
 		Expect(p.read(p.last() + "/baseline.json")).To(Equal(text))
 		o = p.succeed("baseline", "accept", "latest")
@@ -119,7 +118,7 @@ var _ = Describe("a baseline", func() {
 		Expect(r.Items.Worse).To(Equal(moved{1, []string{"price-of-a-book"}}))
 		Expect(r.Items.NewViolations.Count + r.Items.Changed.Count + r.Items.New.Count + r.Items.Removed.Count).To(BeZero())
 		Expect(*r.Comparisons[0].Difference).To(BeNumerically("~", -1.0/12, 1e-6))
-		Expect(o.stdout).To(ContainSubstring("against " + referenceFile + "\n  pass_rate of openai:gpt-4o-mini: 1 -> 0.917 over 12 items\n"))
+		Expect(o.stdout).To(ContainSubstring("against " + referenceFile + "\n  pass_rate of openai:gpt-4o-mini: 1 -> 0.917, -8.3 points [-35.4, +16.9] over 12 items\n"))
 		Expect(o.stdout).To(ContainSubstring("worse: price-of-a-book"))
 		report := p.read(p.last() + "/reports/report.md")
 		Expect(report).To(And(HavePrefix("## ❌ `quickstart`"), ContainSubstring("### Worse: 2"), ContainSubstring("now: `"+wrongPrice+"`"), ContainSubstring("before: `"+price+"`")))
@@ -320,7 +319,10 @@ var _ = Describe("compare", func() {
 		for _, before := range []string{first, "baseline:quickstart"} {
 			o = p.succeed("compare", before, "latest")
 			Expect(o.stdout).To(And(ContainSubstring("worse: price-of-a-book passed 1/1 -> 0/1, failed contains\n    calls   [read_file]\n    before  "+price+"\n    now     "+wrongPrice+"\n"), ContainSubstring("1 worse, 0 better")))
-			Expect(p.expect(1, "compare", before, "latest", "--gate").stdout).To(Equal(o.stdout))
+			// One item of twelve may be chance: it is shown, and no regression.
+			gated := p.succeed("compare", before, "latest", "--gate")
+			Expect(gated.stdout).To(Equal(o.stdout))
+			Expect(gated.stderr).To(ContainSubstring("warning: openai:gpt-4o-mini: pass_rate: -8.3 points"))
 			Expect(p.succeed("compare", before, "latest", "--format", "markdown").stdout).To(ContainSubstring("- worse: `price-of-a-book`"))
 			var document struct {
 				Comparisons []struct {

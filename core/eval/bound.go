@@ -27,3 +27,11 @@ func (b Bound) Holds(value float64) bool {
 	}
 	return value >= b.Value-boundTolerance && value <= b.Value+boundTolerance
 }
+
+// Settled reports whether every value of a range keeps the bound, or none does.
+func (b Bound) Settled(low, high float64) bool {
+	if b.Op == "==" && !b.Holds(low) && !b.Holds(high) {
+		return b.Value < low || b.Value > high
+	}
+	return b.Holds(low) == b.Holds(high)
+}

@@ -18,3 +18,18 @@ func TestBound(t *testing.T) {
 		t.Errorf("%d operators, want the 5 that are tried here", len(eval.BoundOperators))
 	}
 }
+
+func TestBoundSettled(t *testing.T) {
+	for _, c := range []struct {
+		op        string
+		low, high float64
+		want      bool
+	}{
+		{">=", 0.6, 1, true}, {">=", 0, 0.59, true}, {">=", 0.2, 0.6, false}, {"<", 0.1, 0.59, true}, {"<", 0.1, 0.7, false},
+		{"==", 0, 0.5, true}, {"==", 0.7, 1, true}, {"==", 0.6, 0.6, true}, {"==", 0.5, 0.7, false}, {"==", 0.6, 1, false},
+	} {
+		if got := (eval.Bound{Op: c.op, Value: 0.6}).Settled(c.low, c.high); got != c.want {
+			t.Errorf("%s 0.6 from %v to %v: settled %v", c.op, c.low, c.high, got)
+		}
+	}
+}

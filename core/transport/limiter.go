@@ -16,7 +16,9 @@ type Limits struct {
 	Concurrency int
 	// PerMinute is how many requests may begin in a minute; they are spread evenly.
 	PerMinute int
-	// Clock tells when the next request may begin; it is needed for PerMinute alone.
+	// TokensPerMinute is how many tokens may be asked for and answered in a minute; they are spread evenly. Before a request begins, it is taken to need what [WithTokens] says, else a token for four bytes of it; what it has needed is settled by [Tokens.Settle].
+	TokensPerMinute int
+	// Clock tells when the next request may begin; it is needed for the two limits by the minute.
 	Clock clock.Clock
 }
 
@@ -29,7 +31,45 @@ func Limiter(limits Limits, next http.RoundTripper) http.RoundTripper {
 	if limits.PerMinute > 0 {
 		l.interval = time.Minute / time.Duration(limits.PerMinute)
 	}
+	if limits.TokensPerMinute > 0 {
+		l.perToken = float64(time.Minute) / float64(limits.TokensPerMinute)
+	}
 	return l
+}
+
+// Tokens is what one call of a model takes of a limit in tokens. It belongs to the context that [WithTokens] made, and is safe for concurrent use.
+type Tokens struct {
+	mu       sync.Mutex
+	estimate int
+	limiter  *limiter
+	charged  int // for the last request
+}
+
+type tokensKey struct{}
+
+// WithTokens says how many tokens the requests of a context need, each; input and the reply's bound together. Its Settle is called when it is known what the last of them has needed.
+func WithTokens(ctx context.Context, estimate int) (context.Context, *Tokens) {
+	t := &Tokens{estimate: max(estimate, 0)}
+	return context.WithValue(ctx, tokensKey{}, t), t
+}
+
+// Settle corrects what the last request of the context was charged: what it needed less is free again for the next ones, what it needed more they wait for. A request that no limit in tokens was applied to has nothing to settle.
+func (t *Tokens) Settle(used int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.limiter == nil {
+		return
+	}
+	t.limiter.settle(used - t.charged)
+	t.limiter, t.charged = nil, 0
+}
+
+// charge notes what a request is charged, and gives it.
+func (t *Tokens) charge(l *limiter) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limiter, t.charged = l, t.estimate
+	return t.estimate
 }
 
 type limiter struct {
@@ -37,9 +77,11 @@ type limiter struct {
 	slots    chan struct{} // a full one is a request, or is held back
 	clock    clock.Clock
 	interval time.Duration
+	perToken float64 // in nanoseconds
 
 	mu     sync.Mutex
 	free   time.Time // when the next request may begin
+	paid   time.Time // when the tokens of all requests so far are paid for
 	began  int       // requests so far
 	cut    int       // requests that had begun when the concurrency was last halved
 	held   int       // slots held back
@@ -53,7 +95,7 @@ func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	if err := l.pace(ctx); err != nil {
+	if err := l.pace(ctx, l.tokens(req)); err != nil {
 		l.release()
 		closeBody(req)
 		return nil, err
@@ -142,18 +184,54 @@ const patience = 4
 // statusOverloaded is what some vendors answer instead of 503.
 const statusOverloaded = 529
 
+// bytesPerToken is how many bytes of a request are taken for a token where nobody says how many it needs.
+const bytesPerToken = 4
+
+// tokens is what a request is charged; 0 without a limit in tokens.
+func (l *limiter) tokens(req *http.Request) int {
+	if l.perToken == 0 {
+		return 0
+	}
+	if t, ok := req.Context().Value(tokensKey{}).(*Tokens); ok {
+		return t.charge(l)
+	}
+	return int(max(req.ContentLength, 0)+bytesPerToken-1) / bytesPerToken
+}
+
 // pace waits for the request's turn. A turn whose request is given up while it waits is lost.
-func (l *limiter) pace(ctx context.Context) error {
-	if l.interval == 0 {
+func (l *limiter) pace(ctx context.Context, tokens int) error {
+	if l.interval == 0 && l.perToken == 0 {
 		return nil
 	}
 	l.mu.Lock()
 	now := l.clock.Now()
-	turn := l.free
-	if turn.Before(now) {
-		turn = now
+	turn := now
+	if l.interval > 0 {
+		if turn.Before(l.free) {
+			turn = l.free
+		}
 	}
-	l.free = turn.Add(l.interval)
+	if l.perToken > 0 {
+		if turn.Before(l.paid) {
+			turn = l.paid
+		}
+		l.paid = turn.Add(l.price(tokens))
+	}
+	if l.interval > 0 {
+		l.free = turn.Add(l.interval)
+	}
 	l.mu.Unlock()
 	return l.clock.Sleep(ctx, turn.Sub(now))
+}
+
+// price is how long tokens take to be paid for.
+func (l *limiter) price(tokens int) time.Duration {
+	return time.Duration(float64(tokens) * l.perToken)
+}
+
+// settle corrects what was charged.
+func (l *limiter) settle(more int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paid = l.paid.Add(l.price(more))
 }

@@ -414,6 +414,61 @@ func TestLimiterSpreadsRequests(t *testing.T) {
 	})
 }
 
+func TestLimiterSpreadsTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var times []time.Duration
+		began := time.Now()
+		rt := transport.Limiter(transport.Limits{TokensPerMinute: 600, Clock: clock.Wall{}}, roundTrip(func(*http.Request) (*http.Response, error) {
+			times = append(times, time.Since(began))
+			return nil, errors.New("no matter")
+		}))
+		ask := func(ctx context.Context, body string) {
+			_, err := rt.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "https://a.example/", strings.NewReader(body)))
+			g.Expect(err).To(HaveOccurred())
+		}
+		// Ten tokens a second. The first begins at once, the second when it is paid for.
+		ctx, tokens := transport.WithTokens(t.Context(), 100)
+		ask(ctx, "")
+		ask(ctx, "") // as a retry does: it is charged again
+		tokens.Settle(50)
+		tokens.Settle(1_000) // only once
+		// The second is paid for at 10 + 5 s.
+		ctx, tokens = transport.WithTokens(t.Context(), 10)
+		ask(ctx, "")
+		tokens.Settle(60)
+		// At 15 + 6 s; nobody says what this one needs: 80 bytes are 20 tokens.
+		ask(t.Context(), strings.Repeat("a", 80))
+		ask(t.Context(), "a")
+		g.Expect(times).To(Equal([]time.Duration{0, 10 * time.Second, 15 * time.Second, 21 * time.Second, 23 * time.Second}))
+	})
+}
+
+func TestLimiterKeepsBothLimitsByTheMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		var times []time.Duration
+		began := time.Now()
+		rt := transport.Limiter(transport.Limits{TokensPerMinute: 60, PerMinute: 30, Clock: clock.Wall{}}, roundTrip(func(*http.Request) (*http.Response, error) {
+			times = append(times, time.Since(began))
+			return nil, errors.New("no matter")
+		}))
+		for _, estimate := range []int{5, 1, 1, 0} {
+			ctx, tokens := transport.WithTokens(t.Context(), estimate)
+			_, err := rt.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodPost, "https://a.example/", nil))
+			g.Expect(err).To(HaveOccurred())
+			tokens.Settle(estimate)
+		}
+		// The second waits for five tokens, the others for two seconds each.
+		g.Expect(times).To(Equal([]time.Duration{0, 5 * time.Second, 7 * time.Second, 9 * time.Second}))
+	})
+}
+
+func TestTokensWithoutALimitHaveNothingToSettle(t *testing.T) {
+	_, tokens := transport.WithTokens(t.Context(), 5)
+	tokens.Settle(7)
+}
+
 func TestLimiterGivesUpWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewWithT(t)

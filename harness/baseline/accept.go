@@ -59,7 +59,7 @@ func Collect(run *results.Run, each func(*Entry) error) (*File, error) {
 	s := &run.Summary
 	f := &File{Dataset: s.Dataset.Name, DatasetHash: s.Dataset.Hash}
 	var failed error
-	groups := entries{emit: func(e *Entry) {
+	groups := entries{counted: s.Selected.Counted(), emit: func(e *Entry) {
 		if e.Skipped || failed != nil {
 			return
 		}

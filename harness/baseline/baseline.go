@@ -4,7 +4,7 @@
 //	file := baseline.Accept(old, now, true) // or only the lines that ran
 //	err = baseline.Write("baselines/clinic.json", file)
 //
-// A [Comparer] takes the lines of a run in their order, holds the baseline and of the run one item at a time, and says what is worse, better, new, removed, asked otherwise and newly violated. Here are counts and differences; whether a difference is more than chance is not decided.
+// A [Comparer] takes the lines of a run in their order, holds the baseline and of the run one item at a time, and says what is worse, better, new, removed, asked otherwise and newly violated, and how far the means over items lie apart, with intervals. What follows from it is for harness/gate to say.
 //
 // # The file
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/stats"
 )
 
 // Kind is what has become of an item on a provider since the baseline.
@@ -70,31 +71,31 @@ func (l *idList) add(id string) {
 	}
 }
 
-// column adds up the pairs of one provider.
+// column collects the pairs of one provider.
 type column struct {
-	sums [len(compared)]sums
+	pairs [len(compared)]stats.Pairs
+	// anew says that a pair differs in anything that a recording fixes: at least one conversation was held anew.
+	anew bool
 }
 
-type sums struct {
-	pairs       int
-	before, now float64
+type comparedMetric struct {
+	name  string
+	scale float64 // to which its numbers are rounded
+	share bool    // a fraction, of which more is better
+	value func(*Item) (float64, bool)
 }
 
 // compared are the metrics that are compared, means over items all of them.
-var compared = [...]struct {
-	name  string
-	scale float64
-	value func(*Item) (float64, bool)
-}{
-	{"pass_rate", 1e6, passRate},
-	{"score", 1e6, score},
-	{"cost_usd_per_item", 1e9, func(i *Item) (float64, bool) {
+var compared = [...]comparedMetric{
+	{"pass_rate", 1e6, true, passRate},
+	{"score", 1e6, true, score},
+	{"cost_usd_per_item", 1e9, false, func(i *Item) (float64, bool) {
 		if i.CostUSD == nil {
 			return 0, false
 		}
 		return i.CostUSD.Float(), true
 	}},
-	{"mean_latency", 1, func(i *Item) (float64, bool) {
+	{"mean_latency", 1, false, func(i *Item) (float64, bool) {
 		if i.LatencyMS == nil {
 			return 0, false
 		}
@@ -102,14 +103,19 @@ var compared = [...]struct {
 	}},
 }
 
-// Method names how the differences of a comparison come about: the means over the pairs, without an interval.
-const Method = "paired-difference"
+// Gated are the metrics that a regression gate may bound: fractions of which more is better.
+func Gated() []string {
+	var names []string
+	for _, m := range compared {
+		if m.share {
+			names = append(names, m.name)
+		}
+	}
+	return names
+}
 
-// The states of a comparison that nothing was tested for: there are pairs, or there is none.
-const (
-	Inconclusive = "inconclusive"
-	NoBaseline   = "no_baseline"
-)
+// MethodIdentical is the method of a comparison in which every pair is the same recording: answers, verdicts, scores, cost and latency are equal. Nothing was measured anew, so that there is nothing to estimate.
+const MethodIdentical = "identical"
 
 // Judged counts the repeats that were judged, and those of them that passed.
 func (i *Item) Judged() (passed, of int) {
@@ -149,6 +155,18 @@ func NewComparer(before *File, visit func(Move)) *Comparer {
 	}
 	c.entries.emit = c.entry
 	return c
+}
+
+// Count says how many repeats of an item are compared, the first ones; 0 is all. It is called before the first line.
+func (c *Comparer) Count(repeats int) { c.entries.counted = repeats }
+
+// Effect is the effect size of a metric on a provider, as [stats.Pairs.Effect] has it.
+func (c *Comparer) Effect(provider, metric string) (d, low, high float64, ok bool) {
+	i := slices.IndexFunc(compared[:], func(m comparedMetric) bool { return m.name == metric })
+	if i < 0 {
+		return 0, 0, 0, false
+	}
+	return c.column(provider).pairs[i].Effect(stats.Confidence)
 }
 
 // Add takes the next line of the run. It keeps nothing of it but texts.
@@ -216,26 +234,43 @@ func verdict(before, now *Item) Kind {
 }
 
 func (c *Comparer) pair(before *Item, e *Entry) {
-	if _, judged := passRate(&e.Item); !judged {
+	_, of := e.Judged()
+	if of == 0 {
 		return
 	}
 	column := c.column(e.Provider)
+	column.anew = column.anew || !sameRecording(before, &e.Item)
+	_, ofBefore := before.Judged()
 	for i := range compared {
 		was, ok := compared[i].value(before)
 		is, okNow := compared[i].value(&e.Item)
 		if ok && okNow {
-			s := &column.sums[i]
-			s.pairs++
-			s.before += was
-			s.now += is
+			column.pairs[i].Add(was, is, e.Group, i == verdictMetric && of == 1 && ofBefore == 1)
 		}
 	}
 }
+
+// verdictMetric is the place in compared of the metric whose values are verdicts where an item ran once.
+const verdictMetric = 0
+
+// sameRecording reports whether two outcomes agree in all that a baseline holds of a conversation.
+func sameRecording(a, b *Item) bool {
+	return equalLists(a.Passed, b.Passed) && equalLists(a.Scores, b.Scores) && equal(a.Answer, b.Answer) && equal(a.CostUSD, b.CostUSD) && equal(a.LatencyMS, b.LatencyMS)
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
+func equalLists[T comparable](a, b []*T) bool { return slices.EqualFunc(a, b, equal[T]) }
 
 func (c *Comparer) column(provider string) *column {
 	col := c.columns[provider]
 	if col == nil {
 		col = &column{}
+		for i := range compared {
+			if compared[i].share {
+				col.pairs[i].Scale = 1
+			}
+		}
 		c.columns[provider] = col
 	}
 	return col
@@ -261,9 +296,11 @@ type Now struct {
 	Mode string
 	// Whole says that every item of the dataset was to run, so that what is missing is gone.
 	Whole bool
+	// Level gives the confidence of the interval of a metric on a provider; nil is [stats.Confidence] for all.
+	Level func(provider, metric string) float64
 }
 
-// Finish gives what was found. The baseline's name is left to the caller.
+// Finish gives what was found. The baseline's name is left to the caller, and so is what a gate says: until then a comparison is not worse where its interval shows that, and else inconclusive.
 func (c *Comparer) Finish(now Now) *results.Regression {
 	c.entries.flush()
 	if now.Whole {
@@ -272,8 +309,19 @@ func (c *Comparer) Finish(now Now) *results.Regression {
 	r := &results.Regression{Changed: []string{}, Comparisons: []results.Comparison{}}
 	for _, p := range now.Providers {
 		for i := range compared {
-			r.Comparisons = append(r.Comparisons, c.comparison(p.ID, i))
+			level := stats.Confidence
+			if now.Level != nil {
+				level = now.Level(p.ID, compared[i].name)
+			}
+			r.Comparisons = append(r.Comparisons, c.comparison(p.ID, i, level))
 		}
+	}
+	for i := range compared {
+		var family []*results.Comparison
+		for k := i; k < len(r.Comparisons); k += len(compared) {
+			family = append(family, &r.Comparisons[k])
+		}
+		Adjust(family)
 	}
 	r.Items = results.Moved{
 		Worse: c.moved[Worse].list(), Better: c.moved[Better].list(), New: c.moved[New].list(),
@@ -302,21 +350,55 @@ func (c *Comparer) removed(providers []results.ProviderInfo) {
 	}
 }
 
-func (c *Comparer) comparison(provider string, metric int) results.Comparison {
-	kind := compared[metric]
-	s := c.column(provider).sums[metric]
-	out := results.Comparison{Provider: provider, Metric: kind.name, Pairs: s.pairs, Method: Method, Status: Inconclusive}
-	if s.pairs == 0 {
-		out.Status = NoBaseline
+func (c *Comparer) comparison(provider string, metric int, level float64) results.Comparison {
+	kind, col := compared[metric], c.column(provider)
+	out := results.Comparison{Provider: provider, Metric: kind.name, Method: stats.MethodPairedT, Status: results.CompareInconclusive}
+	found, ok := col.pairs[metric].Compare(level)
+	if !ok {
+		out.Status = results.CompareNoBaseline
 		return out
 	}
 	number := func(x float64) *results.Number {
 		n := results.Number(math.Round(x*kind.scale) / kind.scale)
 		return &n
 	}
-	n := float64(s.pairs)
-	out.Before, out.Now, out.Difference = number(s.before/n), number(s.now/n), number((s.now-s.before)/n)
+	out.Pairs, out.Method = found.Pairs, found.Method
+	out.Before, out.Now, out.Difference = number(found.Before), number(found.Now), number(found.Difference)
+	if !col.anew {
+		one := results.Number(1)
+		out.Method, out.Low, out.High, out.P = MethodIdentical, number(0), number(0), &one
+		out.Status = results.CompareNotWorse
+		return out
+	}
+	if found.Bounded {
+		out.Low, out.High = number(found.Low), number(found.High)
+		if kind.share && found.Low >= 0 {
+			out.Status = results.CompareNotWorse
+		}
+	}
+	if found.Tested {
+		p := results.Number(math.Round(found.P*1e6) / 1e6)
+		out.P = &p
+	}
+	if drop, ok := stats.DetectableDrop(found.Spread, found.Pairs, level); ok && kind.share {
+		out.DetectableDrop = number(min(drop, 1))
+	}
 	return out
+}
+
+// Adjust corrects the p-values of comparisons of one metric, by Holm; those without one stay without.
+func Adjust(list []*results.Comparison) {
+	var tested []*results.Comparison
+	var p []float64
+	for _, c := range list {
+		if c.P != nil {
+			tested, p = append(tested, c), append(p, float64(*c.P))
+		}
+	}
+	for i, adjusted := range stats.Holm(p) {
+		n := results.Number(math.Round(adjusted*1e6) / 1e6)
+		tested[i].PAdjusted = &n
+	}
 }
 
 // changed says what differs from the baseline, in the order of the contract.

@@ -84,8 +84,9 @@ var _ = Describe("a run against its baseline", func() {
 			Expect(c.Pairs).To(Equal(12), c.Metric)
 			Expect(*c.Difference).To(BeZero(), c.Metric)
 			Expect(c.Before).To(Equal(c.Now), c.Metric)
-			Expect(c.Status).To(Equal("inconclusive"), c.Metric)
-			Expect([]any{c.Low, c.High, c.P, c.PAdjusted, c.MaxDrop, c.DetectableDrop, c.ItemsNeeded}).To(HaveEach(BeNil()))
+			Expect([]string{c.Status, c.Method}).To(Equal([]string{"not_worse", baseline.MethodIdentical}), "the recordings are those of the baseline")
+			Expect([]float64{float64(*c.Low), float64(*c.High), float64(*c.P), float64(*c.PAdjusted)}).To(Equal([]float64{0, 0, 1, 1}), c.Metric)
+			Expect([]any{c.MaxDrop, c.DetectableDrop, c.ItemsNeeded}).To(HaveEach(BeNil()))
 			_, known := results.FindMetric(c.Metric)
 			Expect(known).To(BeTrue(), c.Metric)
 		}
@@ -207,6 +208,57 @@ var _ = Describe("a run against its baseline", func() {
 		Expect(r.Items.New.Count).To(Equal(1_499))
 		Expect(r.Items.New.IDs).To(HaveLen(results.ListLimit))
 		Expect(r.Items.New.IDs[:2]).To(Equal([]string{"i2", "i3"}), "in the order of the dataset")
+	})
+
+	It("estimates as soon as one conversation was held anew, and by what its items allow", func() {
+		again := func(repeats int, edit func(*eval.Result)) []eval.Result {
+			return lines(40, repeats, func(line *eval.Result) {
+				line.LatencyMS = ptr(*line.LatencyMS + 1)
+				if edit != nil {
+					edit(line)
+				}
+			})
+		}
+		r, _ := against(reference(40, 1), again(1, nil), info(nil))
+		c := r.Comparisons[0]
+		Expect(c.Method).To(Equal("mcnemar"))
+		Expect(*c.Difference).To(BeZero())
+		Expect(float64(*c.Low)).To(BeNumerically("<", -0.05), "forty equal verdicts do not prove that nothing has changed")
+		Expect(c.Status).To(Equal("inconclusive"))
+		Expect(c.DetectableDrop).NotTo(BeNil())
+
+		r, _ = against(reference(40, 3), again(3, nil), info(nil))
+		Expect(r.Comparisons[0].Method).To(Equal("sign-flip"))
+		r, _ = against(reference(40, 1), again(1, func(line *eval.Result) { line.Group = ptr(fmt.Sprint(line.Index / 4)) }), info(nil))
+		Expect(r.Comparisons[0].Method).To(Equal("clustered-sign-flip"))
+		Expect(r.Comparisons[3].Method).To(Equal("clustered-paired-t"))
+		r, _ = against(reference(40, 1), again(1, flip), info(nil))
+		Expect(float64(*r.Comparisons[0].Difference)).To(BeNumerically("<", -0.7))
+		Expect(float64(*r.Comparisons[0].High)).To(BeNumerically("<", 0))
+		Expect(float64(*r.Comparisons[0].P)).To(BeNumerically("<", 0.001))
+
+		with := info(nil)
+		with.Level = func(_, metric string) float64 { return map[string]float64{"pass_rate": 0.99, "score": 0.95}[metric] }
+		wide, _ := against(reference(40, 1), again(1, nil), with)
+		Expect(float64(*wide.Comparisons[0].Low)).To(BeNumerically("<", float64(*c.Low)))
+	})
+
+	It("compares the first repeats alone where more were added for what came of them, and takes all their violations", func() {
+		r := baseline.NewComparer(reference(12, 1), nil)
+		r.Count(1)
+		now := lines(12, 3, func(line *eval.Result) {
+			if line.Repeat > 1 {
+				flip(line)
+				line.Invariants.Violations = []eval.Violation{{Name: "a", Severity: eval.SeverityError}}
+			}
+		})
+		for i := range now {
+			r.Add(&now[i])
+		}
+		got := r.Finish(info(nil))
+		Expect(got.Items.Worse.Count + got.Items.Better.Count).To(BeZero())
+		Expect(got.Items.NewViolations.Count).To(Equal(12))
+		Expect(*got.Comparisons[0].Difference).To(BeZero())
 	})
 
 	It("compares two baselines", func() {

@@ -14,6 +14,7 @@ type Entry struct {
 	Item
 	// Index is the item's place in the dataset, 0 for an item of a baseline.
 	Index       int
+	Group       *string
 	Quarantined bool
 	// Skipped says that the dataset skips the item on this provider.
 	Skipped bool
@@ -29,18 +30,20 @@ type Entry struct {
 type entries struct {
 	open Entry
 	emit func(*Entry)
+	// counted is how many repeats of an item are compared, 0 for all; see [results.Selected].
+	counted int
 }
 
 func (g *entries) add(line *eval.Result) {
 	if g.open.Index != line.Index || g.open.Provider != line.Provider {
 		g.flush()
 		g.open = Entry{
-			Index: line.Index, Quarantined: line.Quarantined, Skipped: true,
+			Index: line.Index, Group: line.Group, Quarantined: line.Quarantined, Skipped: true,
 			Item:  Item{Item: line.Item, Provider: line.Provider, ItemHash: line.ItemHash, ChecksHash: line.ChecksHash},
 			First: eval.Result{Item: line.Item, Provider: line.Provider, Repeat: 1},
 		}
 	}
-	g.open.add(line)
+	g.open.add(line, g.counted == 0 || line.Repeat <= g.counted)
 }
 
 func (g *entries) flush() {
@@ -52,17 +55,18 @@ func (g *entries) flush() {
 	g.open = Entry{}
 }
 
-func (e *Entry) add(line *eval.Result) {
+// add takes a repeat. One that does not count, because an item was repeated for what came of it, adds its violations alone.
+func (e *Entry) add(line *eval.Result, counts bool) {
+	if !counts {
+		e.addViolations(line)
+		return
+	}
 	// Of a run that was killed a repeat may be missing.
 	for len(e.Passed) < line.Repeat-1 {
 		e.Passed, e.Scores = append(e.Passed, nil), append(e.Scores, nil)
 	}
 	e.Skipped = e.Skipped && line.Status == eval.Skipped
-	for _, v := range line.Invariants.Violations {
-		if v.Severity == eval.SeverityError {
-			e.Violations = append(e.Violations, v.Name)
-		}
-	}
+	e.addViolations(line)
 	if line.Repeat == 1 {
 		e.First.Trace = line.Trace
 		if line.Output != nil {
@@ -89,6 +93,14 @@ func (e *Entry) add(line *eval.Result) {
 	if line.LatencyMS != nil {
 		e.timed++
 		e.latency += *line.LatencyMS
+	}
+}
+
+func (e *Entry) addViolations(line *eval.Result) {
+	for _, v := range line.Invariants.Violations {
+		if v.Severity == eval.SeverityError {
+			e.Violations = append(e.Violations, v.Name)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,6 +56,8 @@ type Options struct {
 	Dir string
 	// Checks are the kinds of checks, Invariants the names of invariants, Metrics the names that gates may bound, Vendors those of providers.
 	Checks, Invariants, Metrics, Vendors []string
+	// Compared are the metrics that a regression gate may name.
+	Compared []string
 	// Drift are the classes of drift.
 	Drift []string
 	// Judging is a hash of what judges are told beside the arguments of their checks; it is part of how an item is judged.
@@ -168,7 +171,22 @@ type Gate struct {
 	Off   bool
 	// Provider, Tag and Check limit the gate; "" does not.
 	Provider, Tag, Check string
-	Pos                  failure.Position
+	// Regression is set for the gate of the metric "regression", which has no Bound.
+	Regression *Regression
+	Pos        failure.Position
+}
+
+// Regression bounds how much a metric may drop against the baseline.
+type Regression struct {
+	// Metric is what is compared; it is one of the metrics that the caller compares.
+	Metric string
+	// MaxDrop is the largest drop that is no regression, in the metric's unit, from 0 on.
+	MaxDrop float64
+	// Confidence is the level of the interval, in (0.5, 1); 0 where it is not given.
+	Confidence float64
+	// FailInconclusive says that a run fails where the interval leaves the question open.
+	FailInconclusive bool
+	Pos              failure.Position
 }
 
 type fileKeys struct {
@@ -432,6 +450,9 @@ func (d *Dataset) gates(n strict.Node, p *strict.Problems) {
 	seen := map[Gate]failure.Position{}
 	for _, g := range d.Gates {
 		key := Gate{Metric: g.Metric, Provider: g.Provider, Tag: g.Tag, Check: g.Check}
+		if g.Regression != nil {
+			key.Bound = g.Regression.Metric
+		}
 		if first, ok := seen[key]; ok {
 			p.Add(g.Pos, "remove one of the two", "the gate on %s stands here a second time, first at %s", g.Metric, first)
 			continue
@@ -443,11 +464,19 @@ func (d *Dataset) gates(n strict.Node, p *strict.Problems) {
 func (d *Dataset) gate(key strict.Key, bound strict.Node, where Gate, p *strict.Problems) {
 	g := where
 	g.Metric, g.Pos = key.Name, key.Pos()
-	if message, hint := later(key.Name, "regression"); message != "" {
-		p.Add(key.Pos(), hint, "%s", message)
+	if key.Name == RegressionGate {
+		switch bound.Kind() {
+		case strict.Null:
+			g.Off = true
+		case strict.Mapping:
+			g.Regression = d.regression(bound, p.Key(key.Name))
+		default:
+			p.Key(key.Name).WrongType(bound, "a mapping such as {metric: score, max_drop: 0.02}")
+		}
+		d.Gates = append(d.Gates, g)
 		return
 	}
-	if d.options.Metrics != nil && !slices.Contains(d.options.Metrics, key.Name) {
+	if d.options.Metrics != nil && !slices.Contains(d.options.Metrics, key.Name) && !repeatMetric.MatchString(key.Name) {
 		p.Add(key.Pos(), strict.Suggest(key.Name, d.options.Metrics), "unknown metric %q", key.Name)
 		return
 	}
@@ -462,4 +491,41 @@ func (d *Dataset) gate(key strict.Key, bound strict.Node, where Gate, p *strict.
 		p.Key(key.Name).WrongType(bound, "a bound such as \">= 0.95\"")
 	}
 	d.Gates = append(d.Gates, g)
+}
+
+// RegressionGate is the name of the gate that compares with the baseline.
+const RegressionGate = "regression"
+
+// repeatMetric matches the metrics over k repeats, of which there is one for each k.
+var repeatMetric = regexp.MustCompile(repeatMetricPattern)
+
+const repeatMetricPattern = `^pass_(at|hat)_[1-9][0-9]{0,4}$`
+
+type regressionKeys struct {
+	Metric         string   `yaml:"metric,required" doc:"what is compared: pass_rate or score"`
+	MaxDrop        *float64 `yaml:"max_drop,required" doc:"the largest drop that is no regression, in the metric's unit"`
+	Confidence     *float64 `yaml:"confidence" doc:"the level of the interval of the difference, 0.95 unless given"`
+	OnInconclusive string   `yaml:"on_inconclusive" values:"pass,fail" doc:"what becomes of a run whose interval leaves the question open; pass unless given"`
+}
+
+func (d *Dataset) regression(n strict.Node, p *strict.Problems) *Regression {
+	var keys regressionKeys
+	strict.Decode(n, &keys, p)
+	r := &Regression{Metric: keys.Metric, FailInconclusive: keys.OnInconclusive == "fail", Pos: n.Pos()}
+	if v := n.Get("metric"); v.Kind() == strict.String && d.options.Compared != nil && !slices.Contains(d.options.Compared, keys.Metric) {
+		p.Key("metric").Add(v.Pos(), strict.Suggest(keys.Metric, d.options.Compared), "%q is not compared with a baseline", keys.Metric)
+	}
+	if keys.MaxDrop != nil {
+		r.MaxDrop = *keys.MaxDrop
+		if r.MaxDrop < 0 || r.MaxDrop >= 1 {
+			p.Key("max_drop").Add(n.Get("max_drop").Pos(), "0.02 is two points", "want a drop from 0 to below 1")
+		}
+	}
+	if keys.Confidence != nil {
+		r.Confidence = *keys.Confidence
+		if r.Confidence <= 0.5 || r.Confidence >= 1 {
+			p.Key("confidence").Add(n.Get("confidence").Pos(), "0.95 is usual", "want a level between 0.5 and 1")
+		}
+	}
+	return r
 }

@@ -210,7 +210,6 @@ replay: {allow_leftover: true}
 		Entry("of the defaults", "items: [{id: a, input: b}]\ndefaults: {%s: 1}\n", "d:6:12: defaults: ", "policy", "database"),
 		Entry("of items elsewhere", "items: {%s: 1}\n", "d:5:9: items: ", "langfuse"),
 		Entry("of overrides", "items: [{id: a, input: b}]\ndefaults: {}\noverrides: [{match: 'true', %s: 1}]\n", "d:7:29: overrides[0]: ", "audio", "policy"),
-		Entry("of gates", "items: [{id: a, input: b}]\ngates: {%s: 1}\n", "d:6:9: gates: ", "regression"),
 	)
 
 	It("takes an agent from each provider instead", func() {
@@ -284,6 +283,22 @@ var _ = Describe("gates", func() {
 		Expect(list).To(Equal([]dataset.Gate{{Metric: "pass_rate", Bound: ">= 1"}, {Metric: "cost_usd", Off: true}, {Metric: "pass_rate", Bound: ">= 0.5", Provider: "script:m", Tag: "t", Check: "c"}}))
 	})
 
+	It("compare with a baseline, and look at repeats", func() {
+		list, wrong := gates(`[{regression: {metric: score, max_drop: 0.02, confidence: 0.9, on_inconclusive: fail}, provider: "script:m"}, {regression: {metric: pass_rate, max_drop: 0}}, {pass_hat_3: ">= 0.8"}]`)
+		Expect(wrong).To(BeEmpty())
+		Expect(list).To(HaveLen(3))
+		for i := range list[:2] {
+			list[i].Regression.Pos = failure.Position{}
+		}
+		Expect(list).To(Equal([]dataset.Gate{
+			{Metric: "regression", Provider: "script:m", Regression: &dataset.Regression{Metric: "score", MaxDrop: 0.02, Confidence: 0.9, FailInconclusive: true}},
+			{Metric: "regression", Regression: &dataset.Regression{Metric: "pass_rate"}}, {Metric: "pass_hat_3", Bound: ">= 0.8"},
+		}))
+		list, wrong = gates("{regression: null}")
+		Expect(wrong).To(BeEmpty())
+		Expect(list).To(Equal([]dataset.Gate{{Metric: "regression", Off: true}}))
+	})
+
 	DescribeTable("are named where they are wrong", func(text, want string) {
 		_, wrong := gates(text)
 		Expect(wrong).To(Equal(want))
@@ -295,6 +310,14 @@ var _ = Describe("gates", func() {
 		Entry(nil, "[x]", `d:6:9: gates[0]: want a mapping such as {pass_rate: ">= 0.95", provider: ...}, got a string`),
 		Entry(nil, "[{tag: x}]", `d:6:9: gates[0]: a gate names a metric | add it: pass_rate: ">= 0.95"`),
 		Entry(nil, "[{pass_rate: '>= 1', provider: nobody}]", `d:6:39: gates[0].provider: unknown provider "nobody" | choices: script:m`),
+		Entry(nil, "{regression: 1}", `d:6:21: gates.regression: want a mapping such as {metric: score, max_drop: 0.02}, got a whole number`),
+		Entry(nil, "{regression: {metric: score}}", `d:6:21: gates.regression: key "max_drop" is missing | add it: max_drop: ...`),
+		Entry(nil, "{regression: {metric: sore, max_drop: 2, confidence: 95, on_inconclusive: maybe}}", `d:6:30: gates.regression.metric: "sore" is not compared with a baseline | did you mean "score"?
+d:6:46: gates.regression.max_drop: want a drop from 0 to below 1 | 0.02 is two points
+d:6:61: gates.regression.confidence: want a level between 0.5 and 1 | 0.95 is usual
+d:6:82: gates.regression.on_inconclusive: unknown value "maybe" | choices: fail, pass`),
+		Entry(nil, "[{regression: {metric: score, max_drop: 0}}, {regression: {metric: score, max_drop: 0.1}}]", `d:6:54: gates: the gate on regression stands here a second time, first at d:6:10 | remove one of the two`),
+		Entry(nil, "{pass_at_0: '>= 1'}", `d:6:9: gates: unknown metric "pass_at_0" | did you mean "pass_rate"?`),
 		Entry(nil, "[{pass_rate: '>= 1'}, {pass_rate: '>= 2'}]", `d:6:31: gates: the gate on pass_rate stands here a second time, first at d:6:10 | remove one of the two`),
 	)
 })

@@ -18,6 +18,7 @@ var known = dataset.Options{
 	Checks:     []string{"equals", "contains", "regex", "no_tool_calls", "numeric"},
 	Invariants: []string{"tool-call-pairing", "iteration-limit", "role-content"},
 	Metrics:    []string{"pass_rate", "error_rate", "cost_usd"},
+	Compared:   []string{"pass_rate", "score"},
 	Vendors:    []string{"openai", "compat", "script", "deny"},
 }
 

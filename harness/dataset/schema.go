@@ -196,8 +196,14 @@ func (b schemaOf) gates() schema {
 	for _, metric := range b.options.Metrics {
 		metrics[metric] = bound
 	}
+	regression := b.of(regressionKeys{})
+	if len(b.options.Compared) > 0 {
+		regression["properties"].(schema)["metric"] = strict.Enum(b.options.Compared...)
+	}
+	metrics[RegressionGate] = strict.OrNull(regression)
+	repeated := schema{repeatMetricPattern: bound}
 	var rest any = false
-	if len(metrics) == 0 {
+	if len(b.options.Metrics) == 0 {
 		rest = bound
 	}
 	limited := maps.Clone(metrics)
@@ -205,8 +211,8 @@ func (b schemaOf) gates() schema {
 		limited[where] = anyText
 	}
 	return strict.AnyOf(
-		schema{"type": "object", "properties": metrics, "additionalProperties": rest},
-		list(schema{"type": "object", "properties": limited, "additionalProperties": rest, "minProperties": 1}),
+		schema{"type": "object", "properties": metrics, "patternProperties": repeated, "additionalProperties": rest},
+		list(schema{"type": "object", "properties": limited, "patternProperties": repeated, "additionalProperties": rest, "minProperties": 1}),
 	)
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
+	"github.com/echoeval/echoeval/core/transport"
 )
 
 // errBudget ends an item whose next call the budget does not cover.
@@ -101,18 +102,48 @@ func (m budgeted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Eve
 	}
 }
 
-// most is the usage that a request may have at most.
-func most(req llm.Request) conversation.Usage {
-	size := len(req.System)
+// metered tells limits in tokens what each call needs: before it a token for four bytes and the reply's bound where the request sets one, after it what it has used.
+type metered struct{ llm.Model }
+
+// Stream implements [llm.Model].
+func (m metered) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
+	return func(yield func(llm.Event, error) bool) {
+		estimate := (size(req) + bytesPerToken - 1) / bytesPerToken
+		if req.Settings.MaxTokens != nil {
+			estimate += *req.Settings.MaxTokens
+		}
+		ctx, tokens := transport.WithTokens(ctx, estimate)
+		for event, err := range m.Model.Stream(ctx, req) {
+			if finish, ok := event.(llm.Finish); ok {
+				tokens.Settle(finish.Usage.InputTokens + finish.Usage.OutputTokens)
+			}
+			if !yield(event, err) {
+				return
+			}
+		}
+	}
+}
+
+// bytesPerToken is about how many bytes of text a token has.
+const bytesPerToken = 4
+
+// size is how many bytes of text a request has.
+func size(req llm.Request) int {
+	n := len(req.System)
 	for _, m := range req.Messages {
-		size += len(m.AppendJSON(nil))
+		n += len(m.AppendJSON(nil))
 	}
 	for _, t := range req.Tools {
-		size += len(t.Name) + len(t.Description) + len(t.Parameters)
+		n += len(t.Name) + len(t.Description) + len(t.Parameters)
 	}
+	return n
+}
+
+// most is the usage that a request may have at most.
+func most(req llm.Request) conversation.Usage {
 	output := assumedOutput
 	if req.Settings.MaxTokens != nil {
 		output = *req.Settings.MaxTokens
 	}
-	return conversation.Usage{InputTokens: (size + 1) / 2, OutputTokens: output}
+	return conversation.Usage{InputTokens: (size(req) + 1) / 2, OutputTokens: output}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/guard"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
@@ -18,6 +19,7 @@ import (
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/program"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
@@ -64,6 +66,12 @@ type Options struct {
 	// Repeat and Timeout override the items' own where they are set.
 	Repeat  int
 	Timeout time.Duration
+	// RepeatMax is how often an item whose verdict is open is repeated at most, beyond Repeat, which is then set; 0 is never. It is at most [MaxRepeats].
+	RepeatMax int
+	// Parts are those that gates look at alone, Over the k of metrics over k repeats, Needs the gate that needs most repeats.
+	Parts []gate.Limit
+	Over  []int
+	Needs Need
 	Selection
 	// Budget bounds what the run spends; nil is no bound. It is not asked in replay.
 	Budget *Budget
@@ -97,6 +105,13 @@ type Options struct {
 	Look func(*eval.Result)
 	// Progress is called after each item, from one goroutine at a time; nil for none.
 	Progress func(Progress)
+}
+
+// Need is a gate that has no data without so many repeats of an item.
+type Need struct {
+	Repeats int
+	Metric  string
+	Pos     failure.Position
 }
 
 // Progress is how far a run is.

@@ -317,6 +317,9 @@ func (r *itemRun) model(rt http.RoundTripper) (llm.Model, error) {
 // modelOf is the model of a column; live says whether the network answers it.
 func (r *itemRun) modelOf(c *Column, rt http.RoundTripper, live func() bool) (llm.Model, error) {
 	model, err := c.Model(r.item, rt, r.session.Clock())
+	if err == nil && r.mode != replay.Replay && c.Provider.Limits.TPM > 0 {
+		model = metered{model}
+	}
 	if err != nil || r.opts.Budget == nil || r.mode == replay.Replay {
 		return model, err
 	}

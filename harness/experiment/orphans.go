@@ -80,7 +80,7 @@ type Cassette struct {
 // Cassettes yields where the recordings of the selected items belong, whether they are there or not.
 func (e *Experiment) Cassettes() iter.Seq2[Cassette, error] {
 	return func(yield func(Cassette, error) bool) {
-		for p, err := range e.each() {
+		for p, err := range e.each(&repeats{}, "") {
 			if err != nil {
 				yield(Cassette{}, err)
 				return

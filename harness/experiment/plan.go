@@ -47,6 +47,11 @@ type Experiment struct {
 	drawn     uint64             // the highest lot of the sample
 	bounds    map[int]eval.Bound // by index, of the items that set pass_if
 	drops     map[int][]string   // by index, what items drop of the invariants
+	// most is the largest number of repeats that every line of an item counts in.
+	most int
+	// groups are those of the selected items, and alone counts the items without one.
+	groups map[string]bool
+	alone  int
 	// quarantined are the items whose verdict does not count, or did not until lately.
 	quarantined []results.Quarantine
 	spaces      workspaces
@@ -81,6 +86,8 @@ func New(opts Options) (*Experiment, error) {
 	count := func(item *dataset.Item) {
 		e.items++
 		e.special(item)
+		e.most = max(e.most, e.repeats(item))
+		e.cluster(item)
 		used[item.Workspace] = true
 		lines += e.repeats(item) * len(opts.Columns)
 		for i := range opts.Columns {
@@ -89,6 +96,7 @@ func New(opts Options) (*Experiment, error) {
 			}
 		}
 	}
+	looked := parts{limits: opts.Parts}
 	picked := draw{sample: opts.Sample, seed: opts.Seed}
 	e.drawn = picked.bound()
 	var ids []string // kept only where an id was asked for and may not be there
@@ -99,6 +107,7 @@ func New(opts Options) (*Experiment, error) {
 		}
 		e.checkItem(item, p)
 		e.own(item)
+		looked.see(item)
 		delete(unseen, item.ID)
 		if !e.opts.chosen(item) {
 			return
@@ -108,7 +117,7 @@ func New(opts Options) (*Experiment, error) {
 			count(item)
 		}
 	})
-	if err := errors.Join(p.Err(), err); err != nil {
+	if err := errors.Join(p.Err(), err, looked.err()); err != nil {
 		return nil, err
 	}
 	if opts.Sample.Count > 0 {
@@ -131,6 +140,9 @@ func New(opts Options) (*Experiment, error) {
 	if e.items == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for%w", opts.Dataset.File, ErrNothingSelected), "of %d items none is left; drop one of --item, --tag, --filter, --only, --sample, --shard", total)
 	}
+	if need := opts.Needs; need.Repeats > e.most {
+		return nil, failure.WithHint(failure.At(need.Pos, failure.Input, "gate %s needs %d repeats of an item, and none has more than %d", need.Metric, need.Repeats, e.most), "--repeat %d", need.Repeats)
+	}
 	e.fillHead(lines)
 	e.head.Inputs, err = e.inputs(used)
 	return e, err
@@ -138,7 +150,7 @@ func New(opts Options) (*Experiment, error) {
 
 // own notes the cassettes of an item: those of every provider that the dataset or the command line names.
 func (e *Experiment) own(item *dataset.Item) {
-	repeats := max(item.Repeat, e.opts.Repeat)
+	repeats := max(item.Repeat, e.opts.Repeat, e.opts.RepeatMax)
 	e.owners.add(item, e.opts.Dataset.Providers, repeats)
 	for _, c := range e.opts.Columns {
 		e.owners.add(item, []dataset.Provider{c.Provider}, repeats)
@@ -160,6 +172,21 @@ func (e *Experiment) inputs(used map[string]bool) (string, error) {
 	}
 	return hash(text.String()), nil
 }
+
+// cluster counts what the items are observations of.
+func (e *Experiment) cluster(item *dataset.Item) {
+	if item.Group == "" {
+		e.alone++
+		return
+	}
+	if e.groups == nil {
+		e.groups = map[string]bool{}
+	}
+	e.groups[item.Group] = true
+}
+
+// Clusters is how many independent observations the selected items are: items, or groups where they name one.
+func (e *Experiment) Clusters() int { return e.alone + len(e.groups) }
 
 // Items is how many items the run selects, Lines how many lines its results have.
 func (e *Experiment) Items() int { return e.items }
@@ -511,30 +538,11 @@ func (e *Experiment) line(item *dataset.Item, c *Column, repeat int) eval.Result
 	return line
 }
 
-// each yields every line of the run in the order of the results.
-func (e *Experiment) each() iter.Seq2[results.Planned, error] {
-	return func(yield func(results.Planned, error) bool) {
-		for item, err := range e.chosen() {
-			if err != nil {
-				yield(results.Planned{}, err)
-				return
-			}
-			for column := range e.opts.Columns {
-				for repeat := 1; repeat <= e.repeats(item); repeat++ {
-					if !yield(results.Planned{Line: e.line(item, &e.opts.Columns[column], repeat), Column: column}, nil) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
 func (e *Experiment) fillHead(lines int) {
 	d := e.opts.Dataset
 	e.head = results.Head{
 		Dataset:  results.Dataset{Name: d.Name, File: d.File, Hash: d.Hash, Items: d.Count},
-		Selected: results.Selected{Items: e.items, Repeat: max(e.opts.Repeat, 1), Filter: e.opts.flags(), Sample: given(e.opts.Sample.Text), Only: given(e.opts.OnlyText)},
+		Selected: results.Selected{Items: e.items, Repeat: max(e.opts.Repeat, 1), RepeatMax: given(e.opts.RepeatMax), Filter: e.opts.flags(), Sample: given(e.opts.Sample.Text), Only: given(e.opts.OnlyText)},
 		Mode:     string(e.opts.Mode),
 		Tools:    "live",
 		Lines:    lines,
@@ -561,11 +569,12 @@ func (e *Experiment) fillHead(lines int) {
 	}
 }
 
-func given(text string) *string {
-	if text == "" {
+func given[T comparable](value T) *T {
+	var none T
+	if value == none {
 		return nil
 	}
-	return &text
+	return &value
 }
 
 func hash(text string) string {

@@ -49,7 +49,7 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 		cause = eval.CauseBudget
 	}
 	// A resumed run still needs the traces that this one would drop.
-	plan, err := e.plan(r.warnings, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
+	plan, err := e.plan(r.warnings, &r.repeated, cause, ctx.Err() != nil || cause == eval.CauseBudget, judge)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -58,7 +58,7 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 }
 
 // plan is what the results of the run are put in order by.
-func (e *Experiment) plan(w warnings, notRun string, keepAll bool, judge Judge) (results.Plan, error) {
+func (e *Experiment) plan(w warnings, repeated *repeats, notRun string, keepAll bool, judge Judge) (results.Plan, error) {
 	orphans, err := e.orphans()
 	if err != nil {
 		return results.Plan{}, err
@@ -67,15 +67,22 @@ func (e *Experiment) plan(w warnings, notRun string, keepAll bool, judge Judge) 
 	if keepAll {
 		head.Traces = results.KeepAll
 	}
+	head.Lines += repeated.added(notRun)
+	list := slices.Concat(datasetWarnings(e.opts.Dataset), e.isolation(), w.list())
+	if n := repeated.cut(); n > 0 && notRun == eval.CauseBudget {
+		list = append(list, results.Warning{Code: "repeats-cut", Text: fmt.Sprintf("the budget ended before %d items whose verdict is open were repeated further", n)})
+	}
 	return results.Plan{
 		Head:        head,
-		Each:        e.each(),
+		Each:        e.each(repeated, notRun),
 		NotRun:      notRun,
 		PassIf:      e.passIf(),
 		Dropped:     func(index int) []string { return e.drops[index] },
 		Quarantined: e.quarantined,
 		Orphaned:    orphans,
-		Warnings:    slices.Concat(datasetWarnings(e.opts.Dataset), e.isolation(), w.list()),
+		Over:        e.opts.Over,
+		Parts:       wheres(e.opts.Parts),
+		Warnings:    list,
 		Look:        e.opts.Look,
 		Judge:       judge,
 	}, nil
@@ -83,18 +90,39 @@ func (e *Experiment) plan(w warnings, notRun string, keepAll bool, judge Judge) 
 
 // Merge joins the finished shards of this run in dir, a folder that is no run yet. Results, traces and summary become those of the run in one piece.
 func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summary *results.Summary, counts []results.WarningCount, err error) {
+	repeated := e.newRepeats()
 	var w warnings
 	for _, shard := range shards {
 		for _, c := range shard.Manifest.Warnings {
 			w.note(trace.Warning{Code: c.Code, Text: c.Text}, c.Count)
 		}
+		if err := e.noteRepeats(shard, &repeated); err != nil {
+			return nil, nil, err
+		}
 	}
-	plan, err := e.plan(w, eval.CauseInterrupted, false, judge)
+	plan, err := e.plan(w, &repeated, eval.CauseInterrupted, false, judge)
 	if err != nil {
 		return nil, nil, err
 	}
 	summary, err = results.Merge(dir, shards, plan)
 	return summary, w.counts(), err
+}
+
+// noteRepeats takes the lines of a shard, where what came of them decides how many there are.
+func (e *Experiment) noteRepeats(shard *results.Run, repeated *repeats) error {
+	if repeated.most == 0 {
+		return nil
+	}
+	columns := e.columns()
+	for line, err := range shard.Lines() {
+		if err != nil {
+			return err
+		}
+		if line.Status != eval.NotRun {
+			repeated.note(&line, columns[line.Provider])
+		}
+	}
+	return nil
 }
 
 // columns gives the place of each provider.
@@ -121,6 +149,7 @@ func (r *runner) recall(dir string) (err error) {
 		if !r.finished.Has(line.Index, columns[line.Provider], line.Repeat) {
 			continue
 		}
+		r.repeated.note(&line, columns[line.Provider])
 		raw, ok, err := run.RawTrace(line)
 		if err != nil {
 			return err
@@ -156,10 +185,15 @@ type runner struct {
 	mu       sync.Mutex // guards what follows
 	progress Progress
 	warnings warnings
+	repeated repeats
+}
+
+func (e *Experiment) newRepeats() repeats {
+	return repeats{first: e.opts.Repeat, most: e.opts.RepeatMax, bounds: e.bounds}
 }
 
 func newRunner(e *Experiment, journal *results.Journal, finished *results.Finished) *runner {
-	r := &runner{Experiment: e, journal: journal, finished: finished, detector: e.opts.Secrets}
+	r := &runner{Experiment: e, journal: journal, finished: finished, detector: e.opts.Secrets, repeated: e.newRepeats()}
 	r.progress = Progress{Total: e.head.Lines, Counts: map[eval.Status]int{}}
 	r.progress.Done = finished.Len()
 	return r
@@ -196,35 +230,43 @@ func (r *runner) run(ctx context.Context) error {
 	var failure error
 	fail := func(err error) { once.Do(func() { failure = err; close(failed) }) }
 
-	var wg sync.WaitGroup
+	var wg, under sync.WaitGroup
 	for range r.concurrency() {
 		wg.Go(func() {
 			for j := range jobs {
 				if err := r.do(ctx, j); err != nil {
 					fail(err)
 				}
+				under.Done()
 			}
 		})
 	}
 	feedErr := r.feed(ctx, func(j job) bool {
+		under.Add(1)
 		select {
 		case jobs <- j:
 			return true
 		case <-ctx.Done():
-			return false
 		case <-failed:
-			return false
 		}
-	})
+		under.Done()
+		return false
+	}, under.Wait)
 	close(jobs)
 	wg.Wait()
 	return errors.Join(feedErr, failure)
 }
 
-func (r *runner) feed(ctx context.Context, send func(job) bool) error {
+func (r *runner) feed(ctx context.Context, send func(job) bool, settled func()) error {
 	mode := r.opts.Mode
 	if r.opts.OnlyStale {
 		mode = replay.Extend // dials only from where an item turns out to be stale
+	}
+	once := func(item *dataset.Item, column, repeat int) bool {
+		if r.finished.Has(item.Index, column, repeat) {
+			return true
+		}
+		return ctx.Err() == nil && !r.opts.Budget.Spent() && send(job{item, column, repeat, mode})
 	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false
@@ -241,16 +283,13 @@ func (r *runner) feed(ctx context.Context, send func(job) bool) error {
 				r.note(item)
 			}
 			for column := range r.opts.Columns {
-				if r.finished.Has(item.Index, column, repeat) {
-					continue
-				}
-				if ctx.Err() != nil || r.opts.Budget.Spent() || !send(job{item, column, repeat, mode}) {
+				if !once(item, column, repeat) {
 					return nil
 				}
 			}
 		}
 	}
-	return nil
+	return r.feedOpen(once, settled)
 }
 
 // note remembers hidden values of an item that are too short to be told from ordinary text.
@@ -283,6 +322,7 @@ func (r *runner) do(ctx context.Context, j job) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.repeated.note(&done.line, j.column)
 	r.warnings.add(done.warnings)
 	r.progress.Done++
 	r.progress.Counts[done.line.Status]++

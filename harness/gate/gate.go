@@ -35,13 +35,20 @@ type Spec struct {
 	Off    bool
 	// Provider limits the gate to one column, for which it takes the place of the gate of the same metric for all; "" is for all.
 	Provider string
-	Pos      failure.Position
+	// Tag limits it to the lines with a tag, Check to those with a check, whose verdict and score then stand for the line's.
+	Tag, Check string
+	// Drop is set where the metric is "regression", which has no Bound.
+	Drop *Drop
+	Pos  failure.Position
 }
 
 // Gate is a gate that was checked. The zero value is none; see [Parse].
 type Gate struct {
 	Metric   string
 	provider string
+	where    results.Where
+	pos      failure.Position
+	drop     *Drop
 	off      bool
 	// standard says that the dataset does not name the gate.
 	standard bool
@@ -67,10 +74,13 @@ const (
 func Parse(specs []Spec) ([]Gate, error) {
 	var gates []Gate
 	var errs []error
-	type scope struct{ metric, provider string }
+	type scope struct{ metric, provider, tag, check, dropped string }
 	named := map[scope]failure.Position{}
 	for _, spec := range specs {
-		at := scope{spec.Metric, spec.Provider}
+		at := scope{spec.Metric, spec.Provider, spec.Tag, spec.Check, ""}
+		if spec.Drop != nil {
+			at.dropped = spec.Drop.Metric
+		}
 		if first, twice := named[at]; twice {
 			errs = append(errs, failure.At(spec.Pos, failure.Input, "the gate %q stands here a second time, first at %s", spec.Metric, first))
 			continue
@@ -94,13 +104,30 @@ func Parse(specs []Spec) ([]Gate, error) {
 	return gates, nil
 }
 
+// byCheck are the metrics that a gate limited by check can bound: those made of verdicts and scores.
+var byCheck = []string{passRate, "score", "item_pass_rate"}
+
 func parse(spec Spec) (Gate, error) {
+	where := results.Where{Tag: spec.Tag, Check: spec.Check}
+	if spec.Metric == regression {
+		g := Gate{Metric: regression, provider: spec.Provider, pos: spec.Pos, off: spec.Off, drop: spec.Drop}
+		switch {
+		case where != results.Where{}:
+			return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate regression: it is limited by provider alone"), "take out the limit by %s", strings.Fields(where.String())[0])
+		case spec.Drop != nil:
+			g.text = fmt.Sprintf("%s drops <= %s", spec.Drop.Metric, strconv.FormatFloat(spec.Drop.MaxDrop, 'f', -1, 64))
+		}
+		return g, nil
+	}
 	kind, ok := results.FindMetric(spec.Metric)
 	if !ok {
 		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "unknown metric %q", spec.Metric), "%s", strict.Suggest(spec.Metric, metricNames()))
 	}
+	if spec.Check != "" && !slices.Contains(byCheck, spec.Metric) && !strings.HasPrefix(spec.Metric, "pass_") {
+		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate %s: a check has no %s", spec.Metric, spec.Metric), "limited by check are %s", strings.Join(byCheck, ", "))
+	}
 	if spec.Off {
-		return Gate{Metric: spec.Metric, provider: spec.Provider, off: true}, nil
+		return Gate{Metric: spec.Metric, provider: spec.Provider, where: where, pos: spec.Pos, off: true}, nil
 	}
 	wrong := func(hint, format string, args ...any) (Gate, error) {
 		return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate %s: %s", spec.Metric, fmt.Sprintf(format, args...)), "%s", hint)
@@ -127,7 +154,7 @@ func parse(spec Spec) (Gate, error) {
 	case unit != "":
 		return wrong("write the number alone", "%s is a %s and takes no unit %q", spec.Metric, noun[kind.Unit], unit)
 	}
-	g := Gate{Metric: spec.Metric, provider: spec.Provider, bound: eval.Bound{Op: op, Value: limit}, text: op + " " + number}
+	g := Gate{Metric: spec.Metric, provider: spec.Provider, where: where, pos: spec.Pos, bound: eval.Bound{Op: op, Value: limit}, text: op + " " + number}
 	low, high := 0.0, math.Inf(1)
 	if kind.Unit == results.UnitFraction {
 		high = 1
@@ -184,19 +211,75 @@ func (g Gate) covers(provider string, gates []Gate) bool {
 	if g.provider != "" {
 		return g.provider == provider
 	}
-	return !slices.ContainsFunc(gates, func(other Gate) bool { return other.Metric == g.Metric && other.provider == provider })
+	return !slices.ContainsFunc(gates, func(other Gate) bool {
+		same := other.Metric == g.Metric && other.where == g.where && other.provider == provider
+		return same && (g.drop == nil || other.drop == nil || g.drop.Metric == other.drop.Metric)
+	})
 }
 
-// Evaluate applies the gates to the columns that they are for, in the order of the gates. The values are those of the summary, as they are written there.
-func Evaluate(gates []Gate, providers []results.Provider) []results.Gate {
+// Limit is a part of a run that a gate looks at alone, and the place of the gate.
+type Limit struct {
+	results.Where
+	Pos failure.Position
+}
+
+// Limits are the parts of a run that the gates look at, each once.
+func Limits(gates []Gate) []Limit {
+	var out []Limit
+	for _, g := range gates {
+		if (g.where != results.Where{}) && !slices.ContainsFunc(out, func(l Limit) bool { return l.Where == g.where }) {
+			out = append(out, Limit{g.where, g.pos})
+		}
+	}
+	return out
+}
+
+// OfShard are the gates that a part of a run is judged by: those of error_rate over all that it holds.
+func OfShard(gates []Gate) []Gate {
+	return slices.DeleteFunc(slices.Clone(gates), func(g Gate) bool { return g.Metric != errorRate || g.where != results.Where{} })
+}
+
+// Repeats is the most repeats that a gate needs, with the gate's metric and place; 0 where none needs any.
+func Repeats(gates []Gate) (k int, metric string, at failure.Position) {
+	for _, g := range gates {
+		if n := results.RepeatsOf(g.Metric); n > k && !g.off {
+			k, metric, at = n, g.Metric, g.pos
+		}
+	}
+	return k, metric, at
+}
+
+// Over lists the k of the metrics over k repeats that gates bound, ascending, each once.
+func Over(gates []Gate) []int {
+	var out []int
+	for _, g := range gates {
+		if n := results.RepeatsOf(g.Metric); n > 0 {
+			out = append(out, n)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Evaluate applies the gates to the columns that they are for, in the order of the gates. The values are those of the summary, as they are written there, and of its parts for the gates that are limited to one. Gates on regressions are left out.
+func Evaluate(gates []Gate, providers []results.Provider, parts []results.Part) []results.Gate {
 	out := make([]results.Gate, 0, len(gates)*len(providers))
 	for _, g := range gates {
-		for _, p := range providers {
+		if g.Metric == regression {
+			continue
+		}
+		for i, p := range providers {
 			if !g.covers(p.ID, gates) {
 				continue
 			}
 			metric := p.Metrics[g.Metric]
-			entry := results.Gate{Metric: g.Metric, Provider: p.ID, Value: metric.Value, N: metric.N, Default: g.standard}
+			entry := results.Gate{Metric: g.Metric, Provider: p.ID, Default: g.standard}
+			if (g.where != results.Where{}) {
+				where := g.where.String()
+				entry.Where = &where
+				metric = partOf(parts, where, i)[g.Metric]
+			}
+			entry.Value, entry.N = metric.Value, metric.N
 			if !g.off {
 				bound := g.text
 				entry.Bound = &bound
@@ -215,4 +298,14 @@ func Evaluate(gates []Gate, providers []results.Provider) []results.Gate {
 		}
 	}
 	return out
+}
+
+// partOf gives the metrics of a column in a part of the run; none where there is no such part.
+func partOf(parts []results.Part, where string, column int) results.Metrics {
+	for _, part := range parts {
+		if part.Where.String() == where && column < len(part.Columns) {
+			return part.Columns[column].Metrics
+		}
+	}
+	return nil
 }

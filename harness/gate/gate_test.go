@@ -29,7 +29,7 @@ func column(id string, metrics results.Metrics) results.Provider {
 func one(metric, bound string, value *results.Number, n int) results.GateStatus {
 	gates, err := gate.Parse([]gate.Spec{{Metric: metric, Bound: bound}})
 	Expect(err).NotTo(HaveOccurred())
-	out := gate.Evaluate(gates[:1], []results.Provider{column("p", results.Metrics{metric: {Value: value, N: n}})})
+	out := gate.Evaluate(gates[:1], []results.Provider{column("p", results.Metrics{metric: {Value: value, N: n}})}, nil)
 	Expect(out).To(HaveLen(1))
 	return out[0].Status
 }
@@ -116,7 +116,7 @@ var _ = Describe("the gates of a dataset", func() {
 	It("come in its order, and those not named stay", func() {
 		gates, err := gate.Parse([]gate.Spec{{Metric: "cost_usd", Bound: "<=1"}, {Metric: "pass_rate", Bound: ">= 0.9"}})
 		Expect(err).NotTo(HaveOccurred())
-		got := gate.Evaluate(gates, []results.Provider{column("a", nil), column("b", nil)})
+		got := gate.Evaluate(gates, []results.Provider{column("a", nil), column("b", nil)}, nil)
 		var rows []string
 		for _, g := range got {
 			rows = append(rows, fmt.Sprintf("%s %s %s %v", g.Metric, g.Provider, *g.Bound, g.Default))
@@ -131,7 +131,7 @@ var _ = Describe("the gates of a dataset", func() {
 	It("are off, visibly, where they are null", func() {
 		gates, err := gate.Parse([]gate.Spec{{Metric: "pass_rate", Off: true}})
 		Expect(err).NotTo(HaveOccurred())
-		got := gate.Evaluate(gates, []results.Provider{column("a", results.Metrics{"pass_rate": {Value: number(0.2), N: 5}})})
+		got := gate.Evaluate(gates, []results.Provider{column("a", results.Metrics{"pass_rate": {Value: number(0.2), N: 5}})}, nil)
 		Expect(got[0].Status).To(Equal(results.GateOff))
 		Expect(got[0].Bound).To(BeNil())
 		Expect(*got[0].Value).To(BeNumerically("==", 0.2))
@@ -294,8 +294,8 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		// What is accepted is written so that it is accepted again, with the same meaning.
-		out := gate.Evaluate(gates[:1], []results.Provider{column("p", nil)})
-		again, err := gate.Parse([]gate.Spec{{Metric: metric, Bound: *out[0].Bound}})
+		out := gate.Evaluate(gates[:1], []results.Provider{column("p", nil)}, nil)
+		again, err := gate.Parse([]gate.Spec{{Metric: metric, Bound: *out[0].Bound, Pos: pos}})
 		if err != nil {
 			t.Fatalf("%q became %q: %v", bound, *out[0].Bound, err)
 		}

@@ -26,12 +26,21 @@ type Input struct {
 	Errors []error
 	// Record is the command that records the dataset again, with all that selects what was run; "" is the usual one. What is stale is added to it.
 	Record string
+
+	// failing says that a comparison which stays open fails the run.
+	failing func(*results.Comparison) bool
 }
 
 // Judge returns what results.Plan.Judge takes: it evaluates the gates and decides.
 func Judge(gates []Gate, in Input) func(*results.Summary, results.Tally) {
 	return func(s *results.Summary, t results.Tally) {
-		s.Gates = Evaluate(gates, s.Providers)
+		s.Gates = Evaluate(gates, s.Providers, t.Parts)
+		compared, failing := compare(gates, s)
+		in := in
+		in.failing = failing
+		s.Gates = append(s.Gates, compared...)
+		s.Warnings = append(s.Warnings, unselected(s)...)
+		s.Warnings = append(s.Warnings, openWarnings(s, in)...)
 		s.Verdict = Decide(s, t, in)
 	}
 }
@@ -85,19 +94,44 @@ func Decide(s *results.Summary, t results.Tally, in Input) results.Verdict {
 	return v
 }
 
-// provenOnly takes out what an outage, a stale cassette or an interruption explains: a gate without data is a failure of its own only where nothing else says why there is none. The gate's status stays no_data.
+// provenOnly takes out what an outage, a stale cassette, an interruption or the selection explains: a gate without data is a failure of its own only where nothing else says why there is none. The gate's status stays no_data.
 func provenOnly(s *results.Summary, reasons []results.Reason) []results.Reason {
 	explained := slices.ContainsFunc(reasons, func(r results.Reason) bool {
 		return r.Code == failure.Interrupted || r.Code == failure.Cassette || r.Code == failure.Unavailable
 	})
-	if !explained {
-		return reasons
-	}
 	return slices.DeleteFunc(reasons, func(r results.Reason) bool {
-		return r.Kind == results.KindGate && slices.ContainsFunc(s.Gates, func(g results.Gate) bool {
-			return g.Status == results.GateNoData && g.Metric == *r.Gate && g.Provider == *r.Provider
-		})
+		g := gateOf(s, r)
+		return g != nil && g.Status == results.GateNoData && (explained || notSelected(s, g))
 	})
+}
+
+// gateOf is the gate that a reason is about; nil for one that is about none.
+func gateOf(s *results.Summary, r results.Reason) *results.Gate {
+	if r.Kind != results.KindGate && r.Kind != results.KindUnavailable || r.Gate == nil {
+		return nil
+	}
+	for i := range s.Gates {
+		if &s.Gates[i].Metric == r.Gate {
+			return &s.Gates[i]
+		}
+	}
+	return nil
+}
+
+// notSelected reports whether a gate has no data because the items that it looks at were not selected.
+func notSelected(s *results.Summary, g *results.Gate) bool {
+	return g.Where != nil && g.Status == results.GateNoData && s.Selected.Items < s.Dataset.Items
+}
+
+// unselected warns of gates that looked at nothing.
+func unselected(s *results.Summary) []results.Warning {
+	var out []results.Warning
+	for i := range s.Gates {
+		if g := &s.Gates[i]; notSelected(s, g) {
+			out = append(out, results.Warning{Code: "gate-unselected", Text: fmt.Sprintf("gate %s of %s (%s): no item that it looks at was selected", g.Metric, g.Provider, *g.Where)})
+		}
+	}
+	return out
 }
 
 // opening begins the verdict's text.
@@ -233,16 +267,19 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 	var out []results.Reason
 	for i := range s.Gates {
 		g := &s.Gates[i]
-		if g.Status != results.GateFailed && g.Status != results.GateNoData {
+		if g.Metric == regression || g.Status != results.GateFailed && g.Status != results.GateNoData {
 			continue
 		}
 		unavailable := g.Metric == errorRate
 		if in.IgnoreChecks && !unavailable || unavailable && g.Status == results.GateNoData && g.Default {
 			continue
 		}
-		r := reason(failure.Gate, results.KindGate, measured(s, g))
+		r := reason(failure.Gate, results.KindGate, measured(s, t, g))
 		r.Gate, r.Provider = &g.Metric, &g.Provider
 		column := columns[g.Provider]
+		if g.Where != nil {
+			column = tallyOf(s, t, g)
+		}
 		switch g.Metric {
 		case passRate, "item_pass_rate", "score":
 			r.Items = &column.Failed
@@ -260,18 +297,16 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 	return out
 }
 
-// regressions makes the reason of what is worse than the baseline without doubt. Whether items that fail now and did not are more than chance is for statistics to say.
-func regressions(s *results.Summary, in Input) []results.Reason {
-	if s.Regression == nil || in.IgnoreRegression {
-		return nil
+// tallyOf counts the items of the part of a run that a gate looks at.
+func tallyOf(s *results.Summary, t results.Tally, g *results.Gate) results.ColumnTally {
+	for i := range s.Providers {
+		for _, part := range t.Parts {
+			if s.Providers[i].ID == g.Provider && part.Where.String() == *g.Where && i < len(part.Columns) {
+				return part.Columns[i].ColumnTally
+			}
+		}
 	}
-	items := s.Regression.Items.NewViolations.Count
-	if items == 0 {
-		return nil
-	}
-	r := reason(failure.Gate, results.KindRegression, fmt.Sprintf("%s with an invariant violated that was kept in the baseline", count(items, "item")))
-	r.Items = &items
-	return []results.Reason{hinted(r, results.Command("echoeval", "show", s.Dataset.Name))}
+	return results.ColumnTally{}
 }
 
 // why names the commonest cause of lines that could not be judged.
@@ -295,18 +330,26 @@ func why(t results.Tally) string {
 }
 
 // measured gives value, interval and bound: "0.93 [0.886, 0.958], bound >= 0.95".
-func measured(s *results.Summary, g *results.Gate) string {
+func measured(s *results.Summary, t results.Tally, g *results.Gate) string {
 	text := "no data"
 	if g.Value != nil {
 		unit := unitOf(g.Metric)
 		text = unit.Format(*g.Value)
-		for _, p := range s.Providers {
-			if m := p.Metrics[g.Metric]; p.ID == g.Provider && m.Low != nil && m.High != nil {
+		for i, p := range s.Providers {
+			m := p.Metrics[g.Metric]
+			if g.Where != nil {
+				m = partOf(t.Parts, *g.Where, i)[g.Metric]
+			}
+			if p.ID == g.Provider && m.Low != nil && m.High != nil {
 				text += fmt.Sprintf(" [%s, %s]", unit.Format(*m.Low), unit.Format(*m.High))
 			}
 		}
 	}
-	return text + bounded(g)
+	text += bounded(g)
+	if g.Where != nil {
+		text = *g.Where + ": " + text
+	}
+	return text
 }
 
 func bounded(g *results.Gate) string {
@@ -326,26 +369,27 @@ func sentence(s *results.Summary, r results.Reason) string {
 	if r.Kind == results.KindCassette {
 		return fmt.Sprintf("%d of %s stale", s.Counts.Stale, count(s.Counts.Total(), "result"))
 	}
-	if r.Kind != results.KindGate || r.Gate == nil || r.Provider == nil {
+	g := gateOf(s, r)
+	if r.Kind != results.KindGate || g == nil {
 		return r.Text
 	}
-	for i := range s.Gates {
-		g := &s.Gates[i]
-		if g.Metric != *r.Gate || g.Provider != *r.Provider {
-			continue
-		}
-		if g.Value == nil {
-			return fmt.Sprintf("%s of %s has no data%s", g.Metric, g.Provider, bounded(g))
-		}
-		return fmt.Sprintf("%s of %s is %s%s", g.Metric, g.Provider, unitOf(g.Metric).Format(*g.Value), bounded(g))
+	name := fmt.Sprintf("%s of %s", g.Metric, g.Provider)
+	if g.Where != nil {
+		name += " (" + *g.Where + ")"
 	}
-	return r.Text
+	if g.Value == nil {
+		return fmt.Sprintf("%s has no data%s", name, bounded(g))
+	}
+	return fmt.Sprintf("%s is %s%s", name, unitOf(g.Metric).Format(*g.Value), bounded(g))
 }
 
 func passed(s *results.Summary, shard string) string {
 	text := fmt.Sprintf("passed: %d of %s passed", s.Counts.Pass, count(s.Counts.Total(), "result"))
 	if s.Regression != nil && s.Regression.Items.Worse.Count > 0 {
 		text += fmt.Sprintf(", %s worse than in the baseline", count(s.Regression.Items.Worse.Count, "item"))
+	}
+	if open(s) {
+		text += ", regression inconclusive"
 	}
 	if shard != "" {
 		return text + ", part " + shard + " is judged by error_rate alone: the merged run has the verdict"

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/money"
@@ -15,6 +16,10 @@ import (
 type aggregate struct {
 	plan       Plan
 	columns    []*column
+	parts      [][]*column // by part, column
+	index      int         // of the item that is being added
+	over       []int       // the k of pass_at_k and pass_hat_k
+	pairs      []pair
 	invariants []Invariant
 	byName     map[string]int // place in invariants
 	declared   int            // how many of them the plan knows
@@ -33,11 +38,16 @@ type column struct {
 	tally  ColumnTally
 
 	// The item whose repeats are being added; index 0 for none.
-	item                          eval.Result
-	judged, passed                int
-	failed, unavailable, violated bool
+	item                               eval.Result
+	judged, passed                     int
+	failed, unavailable, violated, cut bool
+	// share is the one that passed of the counted repeats of the item that was closed last, of how many.
+	share   float64
+	counted int
+	group   *string
 
 	passRate, score, itemPass, errorRate, steps, calls, cost, latency mean
+	atK, hatK                                                         []mean // by place in aggregate.over
 
 	latencies, ttfts []int64
 	looked           int // lines that ran, so that invariants were looked at and tokens counted
@@ -51,18 +61,44 @@ type column struct {
 	checks           []Check
 	scores           []stats.Clusters
 	checkByName      map[string]int
-	flaky            List[Flaky]
+	flaky, tolerated List[Flaky]
+}
+
+// pair compares two columns of the run.
+type pair struct {
+	a, b     int
+	shares   stats.Pairs
+	disagree int
 }
 
 func newAggregate(plan Plan) *aggregate {
-	a := &aggregate{plan: plan, byName: map[string]int{}, declared: len(plan.Invariants)}
-	for _, info := range plan.Providers {
-		a.columns = append(a.columns, &column{info: info, checkByName: map[string]int{}})
+	a := &aggregate{plan: plan, byName: map[string]int{}, declared: len(plan.Invariants), over: slices.Clone(plan.Over)}
+	if plan.Selected.Repeat > 1 {
+		a.over = append(a.over, plan.Selected.Repeat)
+	}
+	slices.Sort(a.over)
+	a.over = slices.Compact(a.over)
+	a.columns = a.newColumns()
+	for range plan.Parts {
+		a.parts = append(a.parts, a.newColumns())
+	}
+	for i := range a.columns {
+		for k := i + 1; k < len(a.columns); k++ {
+			a.pairs = append(a.pairs, pair{a: i, b: k, shares: stats.Pairs{Scale: 1}})
+		}
 	}
 	for _, inv := range plan.Invariants {
 		a.invariant(inv.Name, inv.Severity)
 	}
 	return a
+}
+
+func (a *aggregate) newColumns() []*column {
+	var out []*column
+	for _, info := range a.plan.Providers {
+		out = append(out, &column{info: info, checkByName: map[string]int{}, atK: make([]mean, len(a.over)), hatK: make([]mean, len(a.over))})
+	}
+	return out
 }
 
 func (a *aggregate) invariant(name string, severity eval.Severity) *Invariant {
@@ -86,17 +122,58 @@ func (a *aggregate) add(place int, r *eval.Result) error {
 		return fmt.Errorf("item %q: unknown status %q", r.Item, string(r.Status))
 	}
 	*count++
-	if c.item.Index != r.Index {
-		a.flush(c)
-		c.item = *r
+	if a.index != r.Index {
+		a.closeItem()
+		a.index = r.Index
 	}
 	a.causes.Add(r)
 	a.addWorld(r)
-	a.addInvariants(c, r)
-	c.addVerdict(r)
-	c.addChecks(r)
-	c.addNumbers(r)
+	a.addInvariants(r)
+	a.addLine(c, r)
+	for i, columns := range a.parts {
+		if seen, ok := a.plan.Parts[i].of(r); ok {
+			a.addLine(columns[place], seen)
+		}
+	}
 	return nil
+}
+
+// addLine counts a line in a column. A repeat that was added for what came of the first ones tells of its item and of money, but counts in no rate.
+func (a *aggregate) addLine(c *column, r *eval.Result) {
+	if c.item.Index == 0 {
+		c.item = *r
+	}
+	counted := a.plan.Selected.Counted() == 0 || r.Repeat <= a.plan.Selected.Counted()
+	c.addViolations(r)
+	c.addVerdict(r, counted)
+	c.addChecks(r)
+	c.addNumbers(r, counted)
+}
+
+// closeItem closes the item whose lines were added, on all columns, and pairs the columns.
+func (a *aggregate) closeItem() {
+	for _, c := range a.columns {
+		a.flush(c)
+	}
+	for _, columns := range a.parts {
+		for _, c := range columns {
+			a.flush(c)
+		}
+	}
+	for i := range a.pairs {
+		p := &a.pairs[i]
+		x, y := a.columns[p.a], a.columns[p.b]
+		if x.counted == 0 || y.counted == 0 {
+			continue
+		}
+		p.shares.Add(x.share, y.share, x.group, x.counted == 1 && y.counted == 1)
+		if x.share != y.share {
+			p.disagree++
+		}
+	}
+	for _, c := range a.columns {
+		c.counted = 0
+	}
 }
 
 // addWorld counts what does not belong to a column: cassettes, money, the harness.
@@ -150,17 +227,25 @@ const replayMode = "replay"
 // ran reports whether the line's item was begun.
 func ran(r *eval.Result) bool { return r.Status != eval.Skipped && r.Status != eval.NotRun }
 
-func (a *aggregate) addInvariants(c *column, r *eval.Result) {
+func (c *column) addViolations(r *eval.Result) {
+	if !ran(r) {
+		return
+	}
+	for _, v := range r.Invariants.Violations {
+		if v.Severity == eval.SeverityError {
+			c.violations++
+			c.violated = true
+		}
+	}
+}
+
+func (a *aggregate) addInvariants(r *eval.Result) {
 	if !ran(r) {
 		return
 	}
 	inv := &r.Invariants
 	violated := map[string]bool{}
 	for _, v := range inv.Violations {
-		if v.Severity == eval.SeverityError {
-			c.violations++
-			c.violated = true
-		}
 		if entry := a.invariant(v.Name, v.Severity); !violated[v.Name] {
 			violated[v.Name] = true
 			entry.Violated++
@@ -193,7 +278,7 @@ func (a *aggregate) addInvariants(c *column, r *eval.Result) {
 	}
 }
 
-func (c *column) addVerdict(r *eval.Result) {
+func (c *column) addVerdict(r *eval.Result, counted bool) {
 	judged := r.Status == eval.Pass || r.Status == eval.Fail
 	passed := r.Status == eval.Pass
 	if judged {
@@ -202,12 +287,13 @@ func (c *column) addVerdict(r *eval.Result) {
 			c.passed++
 		}
 	}
+	c.cut = c.cut || r.Status == eval.NotRun
 	if r.Quarantined {
 		return
 	}
-	if judged {
+	c.failed = c.failed || judged && !passed
+	if judged && counted {
 		c.passRate.add(truth(passed))
-		c.failed = c.failed || !passed
 		if r.Score != nil {
 			c.score.add(float64(*r.Score))
 		}
@@ -250,7 +336,7 @@ func (c *column) addChecks(r *eval.Result) {
 	}
 }
 
-func (c *column) addNumbers(r *eval.Result) {
+func (c *column) addNumbers(r *eval.Result, counted bool) {
 	if !ran(r) {
 		return
 	}
@@ -261,12 +347,14 @@ func (c *column) addNumbers(r *eval.Result) {
 	case r.CostUSD != nil:
 		c.costs += *r.CostUSD
 		c.priced++
-		c.cost.add(r.CostUSD.Float())
+		if counted {
+			c.cost.add(r.CostUSD.Float())
+		}
 	case r.Steps > 0:
 		c.unpriced++
 	}
 	// How long and how many says something only of an agent that came to its end.
-	if r.Status == eval.Error || r.Status == eval.Stale {
+	if r.Status == eval.Error || r.Status == eval.Stale || !counted {
 		return
 	}
 	c.steps.add(float64(r.Steps))
@@ -291,11 +379,25 @@ func (a *aggregate) flush(c *column) {
 	if a.plan.PassIf != nil {
 		passIf = a.plan.PassIf(c.item.Index)
 	}
+	// What was to be repeated until its verdict is settled, and was cut off, has none.
+	open := passIf != nil && c.cut && a.plan.Selected.RepeatMax != nil
+	kept := passIf != nil && c.judged > 0 && passIf(float64(c.passed)/float64(c.judged))
 	if n := c.passRate.n; n > 0 {
-		share := c.passRate.sum / float64(n)
-		c.itemPass.once(truth(share == 1), n, group)
-		if passIf != nil {
-			c.passRate.once(truth(passIf(share)), n, group)
+		c.share, c.counted, c.group = c.passRate.sum/float64(n), n, group
+		c.itemPass.once(truth(c.share == 1), n, group)
+		for i, k := range a.over {
+			if p, ok := stats.PassAtK(n, int(c.passRate.sum), k); ok {
+				c.atK[i].once(p, n, group)
+			}
+			if p, ok := stats.PassHatK(n, int(c.passRate.sum), k); ok {
+				c.hatK[i].once(p, n, group)
+			}
+		}
+		switch {
+		case open:
+			c.passRate.leave()
+		case passIf != nil:
+			c.passRate.once(truth(kept), n, group)
 			c.passRate.lines -= n // they were counted when they were added
 		}
 	}
@@ -306,14 +408,19 @@ func (a *aggregate) flush(c *column) {
 	for _, m := range []*mean{&c.passRate, &c.score, &c.errorRate, &c.steps, &c.calls, &c.cost, &c.latency} {
 		m.flush(group)
 	}
-	if passIf == nil && c.passed > 0 && c.passed < c.judged {
-		c.flaky.Add(Flaky{Item: c.item.Item, Passed: c.passed, Of: c.judged})
+	entry := Flaky{Item: c.item.Item, Passed: c.passed, Of: c.judged}
+	switch {
+	case c.passed == c.judged || open:
+	case kept:
+		c.tolerated.Add(entry)
+	case passIf == nil && c.passed > 0:
+		c.flaky.Add(entry)
 	}
-	c.tally.Failed += int(truth(c.failed))
+	c.tally.Failed += int(truth(c.failed && !kept && !open))
 	c.tally.Unavailable += int(truth(c.unavailable))
 	c.tally.Violated += int(truth(c.violated))
 	c.item, c.judged, c.passed = eval.Result{}, 0, 0
-	c.failed, c.unavailable, c.violated, c.isLooked, c.isBegun = false, false, false, false, false
+	c.failed, c.unavailable, c.violated, c.cut, c.isLooked, c.isBegun = false, false, false, false, false, false
 }
 
 func truth(b bool) float64 {
@@ -335,21 +442,62 @@ func (a *aggregate) finish() (*Summary, Tally) {
 	for _, q := range a.plan.Quarantined {
 		s.Quarantined.Add(q)
 	}
+	a.closeItem()
 	for _, c := range a.columns {
-		a.flush(c)
-		s.Providers = append(s.Providers, c.finish())
+		s.Providers = append(s.Providers, c.finish(a.over))
+		for _, m := range []struct {
+			name string
+			of   *mean
+		}{{"pass_rate", &c.passRate}, {"score", &c.score}} {
+			s.Power = append(s.Power, Power{Provider: c.info.ID, Metric: m.name, DetectableDrop: m.of.detectable()})
+		}
 		s.Cost.AgentUSD += c.costs
 		for _, status := range eval.Statuses {
 			*s.Counts.of(status) += c.counts.Of(status)
 		}
 		tally.Columns = append(tally.Columns, c.tally)
 	}
+	for i, columns := range a.parts {
+		part := Part{Where: a.plan.Parts[i]}
+		for _, c := range columns {
+			part.Columns = append(part.Columns, PartColumn{Metrics: c.finish(a.over).Metrics, ColumnTally: c.tally})
+		}
+		tally.Parts = append(tally.Parts, part)
+	}
+	s.Pairs = a.paired()
 	s.Complete = s.Counts.NotRun == 0
 	a.warn(s)
 	return s, tally
 }
 
-func (c *column) finish() Provider {
+// paired compares every two columns.
+func (a *aggregate) paired() []Pair {
+	out := make([]Pair, len(a.pairs))
+	var tested []int
+	var ps []float64
+	for i := range a.pairs {
+		p := &a.pairs[i]
+		out[i] = Pair{A: a.columns[p.a].info.ID, B: a.columns[p.b].info.ID, Metric: "pass_rate", Disagree: p.disagree}
+		c, ok := p.shares.Compare(stats.Confidence)
+		if !ok {
+			continue
+		}
+		out[i].Pairs, out[i].Method, out[i].Difference = c.Pairs, c.Method, round(c.Difference, UnitFraction)
+		if c.Bounded {
+			out[i].Low, out[i].High = round(c.Low, UnitFraction), round(c.High, UnitFraction)
+		}
+		if c.Tested {
+			out[i].P = round(c.P, UnitFraction)
+			tested, ps = append(tested, i), append(ps, c.P)
+		}
+	}
+	for k, p := range stats.Holm(ps) {
+		out[tested[k]].PAdjusted = round(p, UnitFraction)
+	}
+	return out
+}
+
+func (c *column) finish(over []int) Provider {
 	for i := range c.checks {
 		if m, ok := c.scores[i].Mean(); ok {
 			score := eval.Fraction(m)
@@ -358,7 +506,7 @@ func (c *column) finish() Provider {
 	}
 	slices.Sort(c.latencies)
 	slices.Sort(c.ttfts)
-	return Provider{
+	out := Provider{
 		ProviderInfo: c.info,
 		Counts:       c.counts,
 		Metrics: Metrics{
@@ -377,10 +525,16 @@ func (c *column) finish() Provider {
 			"mean_latency":         c.latency.mean(UnitMS),
 			"p50_ttft":             quantile(c.ttfts, c.items.begun, 0.50),
 		},
-		Checks:   c.checks,
-		Flaky:    c.flaky,
-		Unpriced: c.unpriced,
+		Checks:    c.checks,
+		Flaky:     c.flaky,
+		Tolerated: c.tolerated,
+		Unpriced:  c.unpriced,
 	}
+	for i, k := range over {
+		out.Metrics[passAt+strconv.Itoa(k)] = c.atK[i].mean(UnitFraction)
+		out.Metrics[passHat+strconv.Itoa(k)] = c.hatK[i].mean(UnitFraction)
+	}
+	return out
 }
 
 // warn adds what the lines themselves give reason to say.
@@ -423,11 +577,14 @@ func plural(n int, noun string) string {
 
 // mean is the mean over items of the means of their repeats, by clusters: a group where items name one, else the item.
 type mean struct {
-	sum   float64 // of the item that is being added
-	n     int
-	lines int
+	sum, squares float64 // of the item that is being added
+	n            int
+	lines        int
+	spread       spread
 	// repeated says that an item has more than one observation.
 	repeated bool
+	// grouped says that an item names a group.
+	grouped  bool
 	clusters stats.Clusters
 	groups   map[string]*groupSum
 }
@@ -437,34 +594,80 @@ type groupSum struct {
 	n   int
 }
 
+// spread is what is known of how much an item's value would differ if it were measured again.
+type spread struct {
+	items        int
+	sum, squares float64 // of the items' means
+	repeated     int     // items with several observations
+	observations int     // of these
+	within       float64 // sum of their variances
+}
+
+// detectable is the smallest drop that a second run of the same items could show: its observations are taken to depend on those of this run through the item alone, as the repeats of an item do. Without repeats all spread counts as that of repetition, which it is at most. One more item that may fall either way is always added, so that a run without failures is not taken for one that sees everything.
+func (m *mean) detectable() *Number {
+	m.close()
+	s := m.spread
+	n := float64(s.items)
+	variance := 0.0
+	switch {
+	case s.items == 0:
+		return nil
+	case s.repeated > 0:
+		variance = (s.within + 0.5) / float64(s.repeated+2) * float64(s.repeated) / float64(s.observations)
+	default:
+		p := (s.sum + 1) / (n + 2)
+		variance = max(0, (s.squares+1)/(n+2)-p*p)
+	}
+	drop, ok := stats.DetectableDrop(math.Sqrt(2*variance), m.clusters.Len(), stats.Confidence)
+	if !ok {
+		return nil
+	}
+	return round(min(drop, 1), UnitFraction)
+}
+
 func (m *mean) add(x float64) {
 	m.sum += x
+	m.squares += x * x
 	m.n++
 	m.lines++
 }
 
+// leave drops the item that is being added.
+func (m *mean) leave() {
+	m.lines -= m.n
+	m.sum, m.squares, m.n = 0, 0, 0
+}
+
 func (m *mean) flush(group *string) {
-	if m.n > 0 {
-		m.repeated = m.repeated || m.n > 1
-		m.item(m.sum/float64(m.n), group)
+	if n := float64(m.n); m.n > 0 {
+		if m.n > 1 {
+			m.repeated = true
+			m.spread.repeated++
+			m.spread.observations += m.n
+			m.spread.within += max(0, m.squares-m.sum*m.sum/n) / (n - 1)
+		}
+		m.item(m.sum/n, group)
 	}
-	m.sum, m.n = 0, 0
+	m.sum, m.squares, m.n = 0, 0, 0
 }
 
 // once adds an item with one observation that stands for several lines.
 func (m *mean) once(x float64, lines int, group *string) {
 	m.lines += lines
 	m.item(x, group)
-	m.sum, m.n = 0, 0
+	m.sum, m.squares, m.n = 0, 0, 0
 }
 
 func (m *mean) item(x float64, group *string) {
+	m.spread.items++
+	m.spread.sum += x
+	m.spread.squares += x * x
 	if group == nil {
 		m.clusters.Add(x, 1)
 		return
 	}
 	if m.groups == nil {
-		m.groups = map[string]*groupSum{}
+		m.groups, m.grouped = map[string]*groupSum{}, true
 	}
 	g := m.groups[*group]
 	if g == nil {
@@ -475,16 +678,17 @@ func (m *mean) item(x float64, group *string) {
 	g.n++
 }
 
-// close adds the groups, in the order of their names.
+// close adds the groups, in the order of their names. No item is added after it.
 func (m *mean) close() {
 	for _, name := range slices.Sorted(maps.Keys(m.groups)) {
 		m.clusters.Add(m.groups[name].sum, m.groups[name].n)
 	}
+	m.groups = nil
 }
 
 // rate is the metric of observations that are yes or no: Wilson's interval where every item was observed once and no groups are set, else that of the clustered mean.
 func (m *mean) rate() Metric {
-	if m.repeated || m.groups != nil {
+	if m.repeated || m.grouped {
 		return m.mean(UnitFraction)
 	}
 	out := Metric{N: m.lines, Clusters: m.clusters.Len(), Method: MethodWilson}
@@ -502,7 +706,7 @@ func (m *mean) rate() Metric {
 func (m *mean) mean(unit Unit) Metric {
 	m.close()
 	out := Metric{N: m.lines, Clusters: m.clusters.Len(), Method: MethodT}
-	if m.repeated || m.groups != nil {
+	if m.repeated || m.grouped {
 		out.Method = MethodClusteredT
 	}
 	value, ok := m.clusters.Mean()

@@ -54,6 +54,10 @@ type Plan struct {
 	NotRun string
 	// PassIf returns the condition that an item sets on the share of its judged repeats that passed, or nil. It is asked once per item and column; nil means that no item sets one.
 	PassIf func(index int) func(share float64) bool
+	// Over are the k of the metrics pass_at_k and pass_hat_k that the summary holds beside those of Selected.Repeat.
+	Over []int
+	// Parts are those that gates look at alone.
+	Parts []Where
 	// Dropped returns the names of the invariants that the item dropped. It is asked only for lines that evaluated fewer than all.
 	Dropped func(index int) []string
 	// Orphaned counts cassettes that belong to no item.
@@ -74,11 +78,13 @@ type Tally struct {
 	Causes []Cause
 	// Harness counts the lines that the harness itself failed.
 	Harness int
+	// Parts has an entry for each of [Plan.Parts].
+	Parts []Part
 }
 
 // ColumnTally counts the items of one column. Quarantined items are left out, but for violations.
 type ColumnTally struct {
-	Failed      int // with a failed line
+	Failed      int // with a failed line, or whose repeats do not keep pass_if
 	Unavailable int // with a line that could not be judged: error, unjudged, not run for the budget
 	Violated    int // with a violation of severity error
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -816,6 +817,140 @@ var _ = Describe("the summary", func() {
 		Expect(*m.Value).To(BeNumerically("==", 0.75))
 		Expect(m.N).To(Equal(8))
 		Expect(s.Providers[0].Flaky.Items).To(Equal([]results.Flaky{{Item: "item-000002", Passed: 2, Of: 4}}))
+	})
+
+	It("names apart what pass_if tolerates, and counts as failed what it does not", func() {
+		repeats := resultstest.Size{Items: 3, Providers: 1, Repeats: 4}
+		plan := repeats.Plan()
+		plan.PassIf = func(int) func(float64) bool { return func(share float64) bool { return share >= 0.5 } }
+		var tally results.Tally
+		plan.Judge = func(_ *results.Summary, t results.Tally) { tally = t }
+		s := summarise(repeats, plan, func(line *eval.Result) {
+			pass(line)
+			if line.Index == 1 && line.Repeat == 2 || line.Index == 2 && line.Repeat > 1 {
+				fail(line)
+			}
+		})
+		Expect(s.Providers[0].Flaky.Count).To(BeZero())
+		Expect(s.Providers[0].Tolerated.Items).To(Equal([]results.Flaky{{Item: "item-000001", Passed: 3, Of: 4}}))
+		Expect(tally.Columns[0].Failed).To(Equal(1))
+		Expect(s.Apart()).To(Equal(map[results.Key]bool{{Item: "item-000001", Provider: s.Providers[0].ID}: true}))
+	})
+
+	It("estimates without bias that one or all of k repeats pass, and nothing where there are too few", func() {
+		repeats := resultstest.Size{Items: 2, Providers: 1, Repeats: 4}
+		plan := repeats.Plan()
+		plan.Over = []int{2, 9}
+		s := summarise(repeats, plan, func(line *eval.Result) {
+			pass(line)
+			if line.Index == 1 && line.Repeat > 1 {
+				fail(line)
+			}
+		})
+		// By the definition: of 4 with 1 passed 1-C(3,2)/C(4,2) = 0.5 and 0; of 4 with 4 passed 1 and 1.
+		Expect(*metric(s, "pass_at_2").Value).To(BeNumerically("==", 0.75))
+		Expect(*metric(s, "pass_hat_2").Value).To(BeNumerically("==", 0.5))
+		Expect(*metric(s, "pass_at_4").Value).To(BeNumerically("==", 1), "as many as were run, unasked")
+		Expect(*metric(s, "pass_hat_4").Value).To(BeNumerically("==", 0.5))
+		Expect(metric(s, "pass_at_9").Value).To(BeNil())
+		Expect(metric(s, "pass_hat_9").N).To(BeZero())
+	})
+
+	It("counts the first repeats alone where more were added for what came of them", func() {
+		repeats := resultstest.Size{Items: 4, Providers: 1, Repeats: 3}
+		plan := repeats.Plan()
+		plan.Selected.Repeat, plan.Selected.RepeatMax = 1, ptr(3)
+		s := summarise(repeats, plan, func(line *eval.Result) {
+			pass(line)
+			if line.Index == 1 && line.Repeat == 1 {
+				fail(line)
+				line.Score = ptr(eval.Fraction(0))
+			}
+		})
+		Expect(*metric(s, "pass_rate").Value).To(BeNumerically("==", 0.75))
+		Expect(metric(s, "pass_rate").N).To(Equal(4))
+		Expect(metric(s, "p95_latency").N).To(Equal(4))
+		Expect(metric(s, "tokens").N).To(Equal(12), "what was spent was spent")
+		Expect(s.Providers[0].Flaky.Items).To(Equal([]results.Flaky{{Item: "item-000001", Passed: 2, Of: 3}}))
+	})
+
+	It("looks at parts: the lines with a tag, and checks as if each were the line", func() {
+		plan := size.Plan()
+		plan.Parts = []results.Where{{Tag: "urgent"}, {Check: "polite"}, {Tag: "urgent", Check: "polite"}, {Check: "nobody"}}
+		var tally results.Tally
+		plan.Judge = func(_ *results.Summary, t results.Tally) { tally = t }
+		s := summarise(size, plan, func(line *eval.Result) {
+			pass(line)
+			line.Tags, line.Checks = nil, nil
+			if line.Index <= 4 {
+				line.Tags = []string{"urgent"}
+			}
+			if line.Index%2 == 0 {
+				line.Checks = []eval.CheckResult{{Name: "polite", Status: eval.CheckPass, Score: ptr(eval.Fraction(1))}}
+			}
+			switch line.Index {
+			case 2: // the check failed, the line did not: it has weight 0
+				line.Checks[0].Status, line.Checks[0].Score = eval.CheckFail, ptr(eval.Fraction(0.5))
+			case 3:
+				fail(line)
+			case 6:
+				line.Checks[0].Status, line.Checks[0].Score = eval.CheckUnjudged, nil
+			case 8:
+				line.Status, line.Cause = eval.Error, ptr("provider")
+			}
+		})
+		Expect(*metric(s, "pass_rate").Value).To(BeNumerically("~", 18.0/19, 1e-6))
+		value := func(part int, name string) any {
+			m := tally.Parts[part].Columns[0].Metrics[name]
+			if m.Value == nil {
+				return nil
+			}
+			return []float64{float64(*m.Value), float64(m.N)}
+		}
+		Expect(value(0, "pass_rate")).To(Equal([]float64{0.75, 4}))
+		Expect(tally.Parts[0].Columns[0].Failed).To(Equal(1))
+		Expect(value(0, "tokens")).To(Equal([]float64{4 * 908, 4}))
+		Expect(value(1, "pass_rate")).To(Equal([]float64{0.875, 8}), "7 of 8: neither what was not judged nor what the world failed")
+		Expect(value(1, "score")).To(Equal([]float64{0.9375, 8}))
+		Expect(value(2, "pass_rate")).To(Equal([]float64{0.5, 2}))
+		Expect(value(3, "pass_rate")).To(BeNil())
+		Expect(tally.Parts[2].Where.String()).To(Equal("tag urgent, check polite"))
+	})
+
+	It("compares every two columns by item, corrected for their number", func() {
+		columns := resultstest.Size{Items: 20, Providers: 3, Repeats: 1}
+		s := summarise(columns, columns.Plan(), func(line *eval.Result) {
+			pass(line)
+			if line.Provider == resultstest.Line(1, 1, 1).Provider && line.Index <= 8 {
+				fail(line)
+			}
+			if line.Index == 20 && line.Provider == resultstest.Line(1, 2, 1).Provider {
+				line.Status, line.Cause = eval.Error, ptr("provider")
+			}
+		})
+		Expect(s.Pairs).To(HaveLen(3))
+		first := s.Pairs[0]
+		Expect([]any{first.A, first.B, first.Metric, first.Pairs, first.Disagree, first.Method}).To(Equal([]any{"p0", "p1", "pass_rate", 20, 8, "mcnemar"}))
+		Expect(*first.Difference).To(BeNumerically("==", -0.4))
+		// 8 lost, none gained: 2/2^8; three pairs: times three.
+		Expect(*first.P).To(BeNumerically("==", 0.007813))
+		Expect(*first.PAdjusted).To(BeNumerically("~", 3*0.0078125, 1e-6))
+		Expect(*first.High).To(BeNumerically("<", 0))
+		Expect(s.Pairs[1].Pairs).To(Equal(19))
+		Expect(*s.Pairs[1].P).To(BeNumerically("==", 1))
+	})
+
+	It("says what drop it could see, which is never none", func() {
+		s := summarise(size, size.Plan(), pass)
+		Expect(s.Power).To(HaveLen(2))
+		Expect([]string{s.Power[0].Provider, s.Power[0].Metric}).To(Equal([]string{"p0", "pass_rate"}))
+		// (z_0.975 + z_0.8) * sqrt(2 p (1-p) / 20) with p = 21/22.
+		Expect(*s.Power[0].DetectableDrop).To(BeNumerically("~", 2.801585*math.Sqrt(2*21.0/22/22/20), 1e-5))
+		repeats := resultstest.Size{Items: 20, Providers: 1, Repeats: 5}
+		more := summarise(repeats, repeats.Plan(), pass)
+		Expect(*more.Power[0].DetectableDrop).To(BeNumerically("<", *s.Power[0].DetectableDrop))
+		none := summarise(size, size.Plan(), func(line *eval.Result) { line.Status, line.Cause = eval.Error, ptr("provider") })
+		Expect(none.Power[0].DetectableDrop).To(BeNil())
 	})
 
 	It("keeps what could not be judged out of the pass rate, and counts it in the error rate", func() {

@@ -44,13 +44,22 @@ type Dataset struct {
 	Items int    `json:"items"`
 }
 
-// Selected says which items were to run and how often; the texts are as given on the command line.
+// Selected says which items were to run and how often; the texts are as given on the command line. RepeatMax is absent unless items whose verdict is open were to be repeated up to so often; the first Repeat of them are those that rates and comparisons count.
 type Selected struct {
-	Items  int     `json:"items"`
-	Repeat int     `json:"repeat"`
-	Filter *string `json:"filter"`
-	Sample *string `json:"sample"`
-	Only   *string `json:"only"`
+	Items     int     `json:"items"`
+	Repeat    int     `json:"repeat"`
+	RepeatMax *int    `json:"repeat_max,omitzero"`
+	Filter    *string `json:"filter"`
+	Sample    *string `json:"sample"`
+	Only      *string `json:"only"`
+}
+
+// Counted is how many repeats of an item, the first ones, rates and comparisons count; 0 is all.
+func (s *Selected) Counted() int {
+	if s.RepeatMax == nil {
+		return 0
+	}
+	return s.Repeat
 }
 
 // Verdict is the outcome in one line, the exit code that goes with it, and every reason that holds, in order of precedence.
@@ -128,13 +137,16 @@ func (c Counts) Total() int {
 }
 
 // Provider is one column: what it is and what came of it. Unpriced counts lines whose cost is not known; they are left out of sums.
+//
+// Flaky are the items whose repeats disagree and that set no pass_if; Tolerated, absent where there are none, those that set one, keep it, and failed at least once.
 type Provider struct {
 	ProviderInfo
-	Counts   Counts      `json:"counts"`
-	Metrics  Metrics     `json:"metrics"`
-	Checks   []Check     `json:"checks"`
-	Flaky    List[Flaky] `json:"flaky"`
-	Unpriced int         `json:"unpriced"`
+	Counts    Counts      `json:"counts"`
+	Metrics   Metrics     `json:"metrics"`
+	Checks    []Check     `json:"checks"`
+	Flaky     List[Flaky] `json:"flaky"`
+	Tolerated List[Flaky] `json:"tolerated,omitzero"`
+	Unpriced  int         `json:"unpriced"`
 }
 
 // ProviderInfo identifies a column.
@@ -284,12 +296,19 @@ var MetricTable = []MetricKind{
 	{"p50_ttft", UnitMS, "median time to the first text"},
 }
 
-// FindMetric returns the metric of that name.
+// FindMetric returns the metric of that name: one of [MetricTable], or pass_at_K and pass_hat_K for any K.
 func FindMetric(name string) (MetricKind, bool) {
 	for _, kind := range MetricTable {
 		if kind.Name == name {
 			return kind, true
 		}
+	}
+	switch k := RepeatsOf(name); {
+	case k == 0:
+	case strings.HasPrefix(name, passAt):
+		return MetricKind{name, UnitFraction, "probability that at least one of " + strconv.Itoa(k) + " repeats passes"}, true
+	default:
+		return MetricKind{name, UnitFraction, "probability that all of " + strconv.Itoa(k) + " repeats pass"}, true
 	}
 	return MetricKind{}, false
 }
@@ -309,6 +328,23 @@ type Flaky struct {
 	Item   string `json:"item"`
 	Passed int    `json:"passed"`
 	Of     int    `json:"of"`
+}
+
+// Key is an item on a provider.
+type Key struct{ Item, Provider string }
+
+// Apart are the items whose repeats disagree and that are therefore no failures: Flaky and Tolerated, as far as they are listed.
+func (s *Summary) Apart() map[Key]bool {
+	out := map[Key]bool{}
+	for i := range s.Providers {
+		p := &s.Providers[i]
+		for _, list := range [][]Flaky{p.Flaky.Items, p.Tolerated.Items} {
+			for _, f := range list {
+				out[Key{f.Item, p.ID}] = true
+			}
+		}
+	}
+	return out
 }
 
 // ListLimit is how many entries a list of items in the summary holds at most.
@@ -402,6 +438,14 @@ type Comparison struct {
 	DetectableDrop *Number `json:"detectable_drop"`
 	ItemsNeeded    *int    `json:"items_needed"`
 }
+
+// The states of a [Comparison]. NoBaseline counts as inconclusive.
+const (
+	CompareRegressed    = "regressed"
+	CompareNotWorse     = "not_worse"
+	CompareInconclusive = "inconclusive"
+	CompareNoBaseline   = "no_baseline"
+)
 
 // Moved lists the items by their verdict against the baseline.
 type Moved struct {

@@ -1,6 +1,10 @@
-// Package stats holds the few statistics that a run's summary needs: the interval of a rate, the interval of a mean whose observations come in clusters, and quantiles. Each names its source and is tested against known answers.
+// Package stats holds the statistics that runs, gates and comparisons need. Each names its source and is tested against known answers and by simulation.
 //
-// Everything is a plain function of numbers or a small accumulator, so that a run of any size is summarised while it streams.
+//   - One run: [Wilson] for rates, [Clusters] for means whose observations come in clusters, [Quantile], [PassAtK] and [PassHatK].
+//   - Two runs: [Pairs] collects what was measured twice and compares it, [Holm] corrects for several comparisons.
+//   - Before and after: [DetectableDrop] and [ItemsNeeded].
+//
+// Everything is a plain function of numbers or a small accumulator, so that a run of any size is summarised while it streams. What is drawn at random is drawn from a fixed seed: equal data give equal bytes.
 package stats
 
 import (
@@ -99,9 +103,16 @@ func (c *Clusters) Interval(confidence float64) (low, high float64, ok bool) {
 		return 0, 0, false
 	}
 	mean, _ := c.Mean()
-	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(c.clusters - 1)}.Quantile(1 - (1-confidence)/2)
+	t := student(c.clusters - 1).Quantile(1 - (1-confidence)/2)
 	return mean - t*e, mean + t*e, true
 }
+
+func student(degrees int) distuv.StudentsT {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(degrees)}
+}
+
+// meanSquaredSize is the mean of the squared sizes of the clusters; 1 where each has one observation.
+func (c *Clusters) meanSquaredSize() float64 { return c.sizes / float64(max(c.clusters, 1)) }
 
 // Quantile returns the nearest-rank quantile of values that are sorted in ascending order: the smallest of them that at least the share p does not exceed. It is always a value that was observed. ok is false where there are none.
 func Quantile(sorted []int64, p float64) (value int64, ok bool) {

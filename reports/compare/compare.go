@@ -1,6 +1,6 @@
 // Package compare sets runs and baselines side by side: per pair of columns the metrics before, now and their difference, and the items that disagree with what the agent did and said on either side.
 //
-// Items are paired by id, and only where they are asked and judged alike; repeats are collapsed to the item's mean first, so that with equal repeats this is the pairing by item and repeat. Whether a difference is more than chance is not said.
+// Items are paired by id, and only where they are asked and judged alike; repeats are collapsed to the item's mean first, so that with equal repeats this is the pairing by item and repeat. Differences have an interval and a test, whose p-values are corrected over all pairs of columns, metric by metric (Holm).
 package compare
 
 import (
@@ -8,12 +8,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/baseline"
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/stats"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
@@ -44,9 +47,18 @@ type Comparison struct {
 	Now       Column               `json:"now"`
 	Changed   []string             `json:"changed"`
 	Metrics   []results.Comparison `json:"metrics"`
+	Effects   []Effect             `json:"effects"`
 	Items     results.Moved        `json:"items"`
 	Disagree  []Disagreement       `json:"disagree"`
 	Unchanged int                  `json:"unchanged"`
+}
+
+// Effect is the difference of a metric in units of its spread over items (Cohen's d of paired data), with its interval of 95 %; null is unbounded. Metrics whose differences are all alike have none.
+type Effect struct {
+	Metric string          `json:"metric"`
+	D      *results.Number `json:"d"`
+	Low    *results.Number `json:"low"`
+	High   *results.Number `json:"high"`
 }
 
 // Disagreement is an item on which the columns differ. Kind is one of [baseline.Kind]; an item that is the same but for a new violation has kind same.
@@ -71,11 +83,25 @@ type Outcome struct {
 // Pairs is the number of items that were compared.
 func (c *Comparison) Pairs() int { return c.Metrics[0].Pairs }
 
-// Regressed reports whether anything is worse: an item, or a new violation of severity error.
+// Regressed reports whether anything is worse without doubt: the metric that is bounded, or a new violation of severity error.
 func (d *Document) Regressed() bool {
 	return slices.ContainsFunc(d.Comparisons, func(c Comparison) bool {
-		return c.Items.Worse.Count > 0 || c.Items.NewViolations.Count > 0
+		return c.Items.NewViolations.Count > 0 || slices.ContainsFunc(c.Metrics, func(m results.Comparison) bool { return m.Status == results.CompareRegressed })
 	})
+}
+
+// Open lists what the bounded metric leaves open, for people.
+func (d *Document) Open() []string {
+	var out []string
+	for i := range d.Comparisons {
+		c := &d.Comparisons[i]
+		for k := range c.Metrics {
+			if m := &c.Metrics[k]; m.MaxDrop != nil && (m.Status == results.CompareInconclusive || m.Status == results.CompareNoBaseline) {
+				out = append(out, c.title(len(d.Sides) > 2)+": "+judged(m))
+			}
+		}
+	}
+	return out
 }
 
 // Paired reports whether every comparison has at least one pair.
@@ -83,8 +109,19 @@ func (d *Document) Paired() bool {
 	return !slices.ContainsFunc(d.Comparisons, func(c Comparison) bool { return c.Pairs() == 0 })
 }
 
-// New compares. Of one run its columns are compared, each with each; of several sides the first, or a baseline among them, with each of the others: columns of one id, or the only ones of both. Sides of different datasets and sides without a common column are errors of code Input.
-func New(sides []Side) (*Document, error) {
+// DefaultBound is what is bounded where nothing else is said: any drop of the pass rate.
+var DefaultBound = gate.Drop{Metric: "pass_rate"}
+
+// job is two columns that are to be compared.
+type job struct {
+	before *opened
+	a      string
+	now    *opened
+	b      string
+}
+
+// New compares, and says by bound whether a metric has dropped: a drop is one that the interval shows, whose level is the higher the more columns are compared (Bonferroni). Of one run its columns are compared, each with each; of several sides the first, or a baseline among them, with each of the others: columns of one id, or the only ones of both. Sides of different datasets and sides without a common column are errors of code Input.
+func New(sides []Side, bound gate.Drop) (*Document, error) {
 	// A baseline is what others are compared with, wherever it was named.
 	sides = slices.Clone(sides)
 	slices.SortStableFunc(sides, func(a, b Side) int {
@@ -105,15 +142,40 @@ func New(sides []Side) (*Document, error) {
 			return nil, failure.WithHint(failure.New(failure.Input, "%s is of dataset %s, %s of %s", sides[0].Name, d.Dataset, sides[i].Name, o.file.Dataset), "compare runs of one dataset")
 		}
 	}
+	var jobs []job
+	var err error
 	if len(sides) == 1 {
-		return d, d.within(opened[0])
+		jobs, err = within(opened[0])
 	}
 	for _, now := range opened[1:] {
-		if err := d.across(opened[0], now); err != nil {
+		var more []job
+		if more, err = across(opened[0], now); err != nil {
+			break
+		}
+		jobs = append(jobs, more...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	confidence := cmp.Or(bound.Confidence, stats.Confidence)
+	for _, j := range jobs {
+		if err := d.add(j, bound, 1-(1-confidence)/float64(len(jobs))); err != nil {
 			return nil, err
 		}
 	}
+	d.adjust()
 	return d, nil
+}
+
+// adjust corrects the p-values of each metric over all pairs of columns.
+func (d *Document) adjust() {
+	for i := range d.Comparisons[0].Metrics {
+		var family []*results.Comparison
+		for k := range d.Comparisons {
+			family = append(family, &d.Comparisons[k].Metrics[i])
+		}
+		baseline.Adjust(family)
+	}
 }
 
 func order(s Side) int {
@@ -190,37 +252,33 @@ func list(names []string) []string {
 	return names
 }
 
-func (d *Document) within(o *opened) error {
+func within(o *opened) ([]job, error) {
 	if len(o.columns) < 2 {
-		return failure.WithHint(failure.New(failure.Input, "%s has one column, there is nothing to compare it with", o.Name), "name another run, or baseline:%s", o.file.Dataset)
+		return nil, failure.WithHint(failure.New(failure.Input, "%s has one column, there is nothing to compare it with", o.Name), "name another run, or baseline:%s", o.file.Dataset)
 	}
+	var jobs []job
 	for i, before := range o.columns {
 		for _, now := range o.columns[i+1:] {
-			if err := d.add(o, before, o, now); err != nil {
-				return err
-			}
+			jobs = append(jobs, job{o, before, o, now})
 		}
 	}
-	return nil
+	return jobs, nil
 }
 
-func (d *Document) across(before, now *opened) error {
-	found := false
+func across(before, now *opened) ([]job, error) {
+	var jobs []job
 	for _, id := range now.columns {
 		if slices.Contains(before.columns, id) {
-			found = true
-			if err := d.add(before, id, now, id); err != nil {
-				return err
-			}
+			jobs = append(jobs, job{before, id, now, id})
 		}
 	}
-	if found {
-		return nil
+	if len(jobs) > 0 {
+		return jobs, nil
 	}
 	if len(before.columns) == 1 && len(now.columns) == 1 {
-		return d.add(before, before.columns[0], now, now.columns[0])
+		return []job{{before, before.columns[0], now, now.columns[0]}}, nil
 	}
-	return failure.WithHint(failure.New(failure.Input, "%s and %s have no column in common", before.Name, now.Name), "they have %v and %v", before.columns, now.columns)
+	return nil, failure.WithHint(failure.New(failure.Input, "%s and %s have no column in common", before.Name, now.Name), "they have %v and %v", before.columns, now.columns)
 }
 
 // rank orders the items that disagree.
@@ -231,8 +289,9 @@ func rank(m Disagreement) int {
 	return 2 * slices.Index(baseline.Kinds, baseline.Kind(m.Kind))
 }
 
-func (d *Document) add(before *opened, a string, now *opened, b string) error {
-	c := Comparison{Before: Column{before.Name, a}, Now: Column{now.Name, b}, Disagree: []Disagreement{}}
+func (d *Document) add(j job, bound gate.Drop, level float64) error {
+	before, a, now, b := j.before, j.a, j.now, j.b
+	c := Comparison{Before: Column{before.Name, a}, Now: Column{now.Name, b}, Disagree: []Disagreement{}, Effects: []Effect{}}
 	var failed error
 	kept := map[baseline.Kind]int{}
 	comparer := baseline.NewComparer(before.column(a, b), func(m baseline.Move) {
@@ -255,7 +314,16 @@ func (d *Document) add(before *opened, a string, now *opened, b string) error {
 		}
 		c.Disagree = append(c.Disagree, row)
 	})
+	if now.Run != nil {
+		comparer.Count(now.Run.Summary.Selected.Counted())
+	}
 	with := baseline.Now{Providers: []results.ProviderInfo{now.info(b)}, Mode: now.mode(), Whole: now.Run == nil || baseline.Whole(now.Run)}
+	with.Level = func(_, metric string) float64 {
+		if metric == bound.Metric {
+			return level
+		}
+		return stats.Confidence
+	}
 	if now.Run == nil {
 		comparer.AddFile(now.column(b, b))
 	} else if err := now.lines(b, comparer.Add); err != nil {
@@ -269,9 +337,27 @@ func (d *Document) add(before *opened, a string, now *opened, b string) error {
 	if before == now {
 		c.Changed = []string{}
 	}
+	for i := range c.Metrics {
+		m := &c.Metrics[i]
+		if m.Metric == bound.Metric {
+			gate.Settle(m, bound.MaxDrop)
+		}
+		if effect, low, high, ok := comparer.Effect(b, m.Metric); ok {
+			c.Effects = append(c.Effects, Effect{m.Metric, short(effect), short(low), short(high)})
+		}
+	}
 	slices.SortStableFunc(c.Disagree, func(x, y Disagreement) int { return rank(x) - rank(y) })
 	d.Comparisons = append(d.Comparisons, c)
 	return nil
+}
+
+// short rounds to three decimals; what is infinite is null.
+func short(x float64) *results.Number {
+	if math.IsInf(x, 0) {
+		return nil
+	}
+	n := results.Number(math.Round(x*1000) / 1000)
+	return &n
 }
 
 func (o *opened) lines(provider string, add func(*eval.Result)) error {

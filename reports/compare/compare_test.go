@@ -88,7 +88,7 @@ func worse(line *eval.Result) {
 
 func document(sides ...compare.Side) *compare.Document {
 	GinkgoHelper()
-	d, err := compare.New(sides)
+	d, err := compare.New(sides, compare.DefaultBound)
 	Expect(err).NotTo(HaveOccurred())
 	return d
 }
@@ -152,13 +152,13 @@ var _ = Describe("two runs", func() {
 		Expect(d.Comparisons[0].Pairs()).To(Equal(12))
 		text, _, _ := texts(d, false)
 		Expect(text).To(ContainSubstring("\nleft -> right\n"))
-		_, err := compare.New([]compare.Side{{Name: "a", Run: made(resultstest.Size{Items: 2, Providers: 2, Repeats: 1}, same)}, {Name: "b", Baseline: one("other")}})
+		_, err := compare.New([]compare.Side{{Name: "a", Run: made(resultstest.Size{Items: 2, Providers: 2, Repeats: 1}, same)}, {Name: "b", Baseline: one("other")}}, compare.DefaultBound)
 		Expect(failure.CodeOf(err)).To(Equal(failure.Input))
 		Expect(err).To(MatchError(ContainSubstring("no column in common")))
 	})
 
 	It("of different datasets are refused", func() {
-		_, err := compare.New([]compare.Side{{Name: "a", Run: gallery()}, {Name: "b", Run: made(size, same)}})
+		_, err := compare.New([]compare.Side{{Name: "a", Run: gallery()}, {Name: "b", Run: made(size, same)}}, compare.DefaultBound)
 		Expect(failure.CodeOf(err)).To(Equal(failure.Input))
 		Expect(err).To(MatchError("a is of dataset gallery, b of regular"))
 	})
@@ -194,7 +194,7 @@ var _ = Describe("the columns of one run", func() {
 	})
 
 	It("of a run with one are refused", func() {
-		_, err := compare.New([]compare.Side{{Name: "run", Run: made(size, same)}})
+		_, err := compare.New([]compare.Side{{Name: "run", Run: made(size, same)}}, compare.DefaultBound)
 		Expect(failure.CodeOf(err)).To(Equal(failure.Input))
 		Expect(err).To(MatchError(ContainSubstring("one column")))
 	})

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/echoeval/echoeval/harness/baseline"
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/escape"
@@ -33,12 +35,15 @@ func Write(w io.Writer, d *Document, opts reports.Options) error {
 			if len(c.Changed) > 0 {
 				line("  changed: %s", strings.Join(c.Changed, ", "))
 			}
-			rows := [][]string{{"metric", "items", "before", "now", "difference"}}
+			rows := [][]string{{"metric", "items", "before", "now", "difference", "interval", d.pName()}}
 			for _, m := range c.Metrics {
-				rows = append(rows, []string{m.Metric, fmt.Sprint(m.Pairs), Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m)})
+				rows = append(rows, []string{m.Metric, fmt.Sprint(m.Pairs), Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m), Interval(m), p(m)})
 			}
 			for _, row := range aligned(rows) {
 				line("  %s", row)
+			}
+			for _, text := range c.judged() {
+				line("  %s", text)
 			}
 			line("  %s", c.counts())
 			for _, row := range c.shown(opts.All) {
@@ -73,12 +78,15 @@ func Markdown(w io.Writer, d *Document, opts reports.Options) error {
 			line("")
 			line("#### %s", escape.Code(c.title(len(d.Sides) > 2)))
 			line("")
-			line("| metric | items | before | now | difference |")
-			line("|---|--:|--:|--:|--:|")
+			line("| metric | items | before | now | difference | interval | %s |", d.pName())
+			line("|---|--:|--:|--:|--:|--:|--:|")
 			for _, m := range c.Metrics {
-				line("| %s | %d | %s | %s | %s |", m.Metric, m.Pairs, Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m))
+				line("| %s | %d | %s | %s | %s | %s | %s |", m.Metric, m.Pairs, Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m), Interval(m), p(m))
 			}
 			line("")
+			for _, text := range c.judged() {
+				line("%s", text)
+			}
 			line("%s", c.counts())
 			rows := c.shown(opts.All)
 			if len(rows) > 0 {
@@ -130,6 +138,51 @@ func Difference(m results.Comparison) string {
 	// The unit's mark stands behind the sign: -$0.1, not $-0.1.
 	if amount, ok := strings.CutPrefix(text, "$-"); ok {
 		return "-$" + amount
+	}
+	return text
+}
+
+// Interval writes the interval of a difference for people; "-" where there is none.
+func Interval(m results.Comparison) string {
+	if m.Low == nil || m.High == nil {
+		return "-"
+	}
+	return fmt.Sprintf("[%s, %s]", Number(m.Metric, m.Low), Number(m.Metric, m.High))
+}
+
+// pName is what p is called: it is corrected where there are several.
+func (d *Document) pName() string {
+	if len(d.Comparisons) > 1 {
+		return "p (Holm)"
+	}
+	return "p"
+}
+
+func p(m results.Comparison) string {
+	switch {
+	case m.PAdjusted == nil:
+		return "-"
+	case *m.PAdjusted < 0.001:
+		return "< 0.001"
+	}
+	return strconv.FormatFloat(float64(*m.PAdjusted), 'f', 3, 64)
+}
+
+// judged says what the bounded metric shows.
+func (c *Comparison) judged() []string {
+	var out []string
+	for i := range c.Metrics {
+		if m := &c.Metrics[i]; m.MaxDrop != nil {
+			out = append(out, judged(m))
+		}
+	}
+	return out
+}
+
+func judged(m *results.Comparison) string {
+	text := m.Metric + ": " + gate.Found(m) + ": " + strings.ReplaceAll(m.Status, "_", " ")
+	if open := gate.Open(m); open != "" {
+		text += "; " + open
 	}
 	return text
 }

@@ -127,7 +127,11 @@ func (d *document) properties(p *results.Provider) {
 	}
 	for _, g := range s.Gates {
 		if g.Provider == p.ID && g.Bound != nil {
-			list = append(list, attr{"gate." + g.Metric, *g.Bound + " " + string(g.Status)})
+			name := "gate." + g.Metric
+			if g.Where != nil {
+				name += " (" + *g.Where + ")"
+			}
+			list = append(list, attr{name, *g.Bound + " " + string(g.Status)})
 		}
 	}
 	d.open(2, "properties", nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/baseline"
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/compare"
@@ -122,12 +123,13 @@ func (r *report) read() error {
 			return err
 		}
 	}
+	apart := r.s.Apart()
 	for line, err := range r.run.Lines() {
 		if err != nil {
 			return err
 		}
 		r.groups.Add(&line)
-		if line.Status == eval.Fail && !moved[[2]string{line.Item, line.Provider}] {
+		if line.Status == eval.Fail && !moved[[2]string{line.Item, line.Provider}] && !apart[results.Key{Item: line.Item, Provider: line.Provider}] {
 			r.fail(&line)
 		}
 	}
@@ -190,6 +192,7 @@ func (r *report) compare(before *baseline.File, moved map[[2]string]bool) error 
 			r.other.add("- removed: %s on %s", short(m.Before.Item), short(m.Before.Provider))
 		}
 	})
+	comparer.Count(r.s.Selected.Counted())
 	for line, err := range r.run.Lines() {
 		if err != nil {
 			return err
@@ -332,10 +335,11 @@ func (r *report) numbers() *section {
 			head += "changed: " + strings.Join(reg.Changed, ", ") + "\n\n"
 		}
 		sec.head = head + fmt.Sprintf("%d worse, %d better, %d with new violations; not compared: %d changed, %d new, %d removed\n\n", reg.Items.Worse.Count, reg.Items.Better.Count, reg.Items.NewViolations.Count, reg.Items.Changed.Count, reg.Items.New.Count, reg.Items.Removed.Count) +
-			"| provider | metric | items | before | now | difference |\n|---|---|--:|--:|--:|--:|\n"
+			r.gated() +
+			"| provider | metric | items | before | now | difference | interval |\n|---|---|--:|--:|--:|--:|--:|\n"
 		for _, m := range reg.Comparisons {
 			if m.Pairs > 0 {
-				sec.add("| %s | %s | %d | %s | %s | %s |", cell(m.Provider), cell(m.Metric), m.Pairs, compare.Number(m.Metric, m.Before), compare.Number(m.Metric, m.Now), compare.Difference(m))
+				sec.add("| %s | %s | %d | %s | %s | %s | %s |", cell(m.Provider), cell(m.Metric), m.Pairs, compare.Number(m.Metric, m.Before), compare.Number(m.Metric, m.Now), compare.Difference(m), compare.Interval(m))
 			}
 		}
 		if sec.total > 0 {
@@ -354,6 +358,28 @@ func (r *report) numbers() *section {
 	}
 	return sec
 }
+
+// gated says what the regression gates found.
+func (r *report) gated() string {
+	var b strings.Builder
+	for i := range r.s.Regression.Comparisons {
+		c := &r.s.Regression.Comparisons[i]
+		if c.MaxDrop == nil {
+			continue
+		}
+		text := fmt.Sprintf("%s of %s: %s: %s", c.Metric, c.Provider, gate.Found(c), strings.ReplaceAll(c.Status, "_", " "))
+		if open := gate.Open(c); open != "" {
+			text += "; " + open
+		}
+		fmt.Fprintf(&b, "- %s %s\n", marks[c.Status], short(text))
+	}
+	if b.Len() > 0 {
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+var marks = map[string]string{results.CompareRegressed: "❌", results.CompareNotWorse: "✅", results.CompareInconclusive: "❔", results.CompareNoBaseline: "❔"}
 
 func cell(s string) string { return escape.Cell(compare.Short(s, mostText, false)) }
 
@@ -392,9 +418,17 @@ func (r *report) notes() *section {
 		}
 		sec.add("%s", entry)
 	}
+	for _, p := range r.s.Power {
+		if p.Metric == "pass_rate" && p.DetectableDrop != nil {
+			sec.add("- on %s this dataset sees a drop of %s", short(p.Provider), gate.Whole(*p.DetectableDrop))
+		}
+	}
 	for _, p := range r.s.Providers {
 		for _, f := range p.Flaky.Items {
-			sec.add("- flaky: %s on %s passed %d of %d", short(f.Item), short(p.ID), f.Passed, f.Of)
+			sec.add("- flaky: %s %d/%d on %s", short(f.Item), f.Passed, f.Of, short(p.ID))
+		}
+		for _, f := range p.Tolerated.Items {
+			sec.add("- tolerated by its pass_if: %s %d/%d on %s", short(f.Item), f.Passed, f.Of, short(p.ID))
 		}
 	}
 	for _, q := range r.s.Quarantined.Items {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports/escape"
 )
@@ -26,11 +27,30 @@ func (p *printer) regression() {
 	}
 	p.line("%s", p.paint(bold, head))
 	for _, c := range r.Comparisons {
-		if c.Difference == nil || *c.Difference == 0 && !p.opts.All {
+		gated := c.MaxDrop != nil
+		if !gated && (c.Difference == nil || *c.Difference == 0 && !p.opts.All) {
 			continue
 		}
+		text := fmt.Sprintf("%s of %s: ", escape.Line(c.Metric), escape.Line(c.Provider))
 		kind, _ := results.FindMetric(c.Metric)
-		p.line("  %s of %s: %s -> %s over %s", escape.Line(c.Metric), escape.Line(c.Provider), kind.Unit.Format(*c.Before), kind.Unit.Format(*c.Now), count(c.Pairs, "item"))
+		if c.Difference != nil {
+			text += kind.Unit.Format(*c.Before) + " -> " + kind.Unit.Format(*c.Now)
+		}
+		switch {
+		case c.Difference == nil:
+			text += gate.Found(&c)
+		case kind.Unit == results.UnitFraction && c.Low != nil:
+			text += ", " + gate.Found(&c)
+		default:
+			text += " over " + count(c.Pairs, "item")
+		}
+		if gated {
+			text += ": " + p.paint(compared[c.Status], strings.ReplaceAll(c.Status, "_", " "))
+			if open := gate.Open(&c); open != "" {
+				text += "; " + open
+			}
+		}
+		p.line("  %s", text)
 	}
 	said := false
 	for _, list := range []struct {
@@ -51,6 +71,8 @@ func (p *printer) regression() {
 	}
 	p.line("")
 }
+
+var compared = map[string]style{results.CompareRegressed: red, results.CompareNotWorse: green, results.CompareInconclusive: yellow, results.CompareNoBaseline: yellow}
 
 // named names the first items and counts the rest.
 func (p *printer) named(ids results.IDs) string {

@@ -113,8 +113,9 @@ func (p *printer) collect() (items grid, causes []results.Cause, violations []vi
 		index   int
 		item    string
 	)
+	apart := p.run.Summary.Apart()
 	flush := func() {
-		if index == 0 || !p.opts.All && !shown(pending) {
+		if index == 0 || !p.opts.All && !shown(pending, apart) {
 			return
 		}
 		row := gridRow{name: escape.Line(item)}
@@ -173,11 +174,11 @@ func addViolations(list []violation, line *eval.Result) []violation {
 	return list
 }
 
-// shown reports whether the item belongs in the short table: something failed. What got no verdict is grouped by its cause and said below the table instead, once for all items.
-func shown(columns [][]eval.Result) bool {
+// shown reports whether the item belongs in the short table: something failed that is not apart. What got no verdict is grouped by its cause and said below the table instead, once for all items.
+func shown(columns [][]eval.Result, apart map[results.Key]bool) bool {
 	for _, lines := range columns {
 		for _, line := range lines {
-			if line.Status == eval.Fail {
+			if line.Status == eval.Fail && !apart[results.Key{Item: line.Item, Provider: line.Provider}] {
 				return true
 			}
 		}
@@ -316,7 +317,26 @@ func (p *printer) totals() grid {
 			g.rows = append(g.rows, row)
 		}
 	}
+	if row, ok := p.power(); ok {
+		g.rows = append(g.rows, row)
+	}
 	return g
+}
+
+// power is the smallest drop of the pass rate that the dataset sees on each column.
+func (p *printer) power() (gridRow, bool) {
+	row, known := gridRow{name: "sees a drop of"}, false
+	for _, provider := range p.run.Summary.Providers {
+		text := "-"
+		for _, power := range p.run.Summary.Power {
+			if power.Provider == provider.ID && power.Metric == "pass_rate" && power.DetectableDrop != nil {
+				known = true
+				text = gate.Whole(*power.DetectableDrop)
+			}
+		}
+		row.cells = append(row.cells, cell{text: text})
+	}
+	return row, known
 }
 
 func counts(c results.Counts) string {
@@ -419,23 +439,33 @@ func (p *printer) violations(list []violation) {
 // mostListed is how many items a list shows without opts.All.
 const mostListed = 10
 
+// flaky names the items whose repeats disagree: those that nobody has accepted, and those whose pass_if does.
 func (p *printer) flaky() {
-	for _, provider := range p.run.Summary.Providers {
-		list := provider.Flaky
-		if list.Count == 0 {
-			continue
+	said := false
+	list := func(word, provider, why string, of results.List[results.Flaky]) {
+		if of.Count == 0 {
+			return
 		}
-		p.line("%s", p.paint(yellow, fmt.Sprintf("flaky on %s: %s, apart from failures", escape.Line(provider.ID), count(list.Count, "item"))))
-		n := len(list.Items)
+		said = true
+		n := len(of.Items)
 		if !p.opts.All {
 			n = min(n, mostListed)
 		}
-		for _, f := range list.Items[:n] {
-			p.line("  %s passed %d of %d", escape.Line(f.Item), f.Passed, f.Of)
+		var names []string
+		for _, f := range of.Items[:n] {
+			names = append(names, fmt.Sprintf("%s %d/%d", escape.Line(f.Item), f.Passed, f.Of))
 		}
-		if more := list.Count - n; more > 0 {
-			p.line("  and %d more", more)
+		text := strings.Join(names, ", ")
+		if more := of.Count - n; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
 		}
+		p.line("%s %s on %s, %s", p.paint(yellow, word+":"), text, escape.Line(provider), why)
+	}
+	for _, provider := range p.run.Summary.Providers {
+		list("flaky", provider.ID, "apart from failures", provider.Flaky)
+		list("tolerated", provider.ID, "by their pass_if", provider.Tolerated)
+	}
+	if said {
 		p.line("")
 	}
 }
@@ -463,6 +493,9 @@ func (p *printer) gates() {
 		}
 		any = true
 		kind, _ := results.FindMetric(g.Metric)
+		if gate.IsRegression(g.Metric) {
+			kind.Unit = results.UnitFraction
+		}
 		value, bound := "no data", ""
 		if g.Value != nil {
 			value = kind.Unit.Format(*g.Value)
@@ -477,7 +510,11 @@ func (p *printer) gates() {
 		case results.GateOff, results.GateInconclusive:
 			shown = yellow
 		}
-		p.line("gate %s of %s: %s%s: %s", escape.Line(g.Metric), escape.Line(g.Provider), value, escape.Line(bound), p.paint(shown, strings.ReplaceAll(string(g.Status), "_", " ")))
+		name := escape.Line(g.Metric) + " of " + escape.Line(g.Provider)
+		if g.Where != nil {
+			name += " (" + escape.Line(*g.Where) + ")"
+		}
+		p.line("gate %s: %s%s: %s", name, value, escape.Line(bound), p.paint(shown, strings.ReplaceAll(string(g.Status), "_", " ")))
 	}
 	if any {
 		p.line("")

@@ -77,12 +77,20 @@ type reference struct {
 	*baseline.Comparer
 }
 
-// newReference reads what --baseline names: nothing for the dataset's own file if it is there, a name, a file, git:REV, or none.
-func newReference(s *State, d *dataset.Dataset, flag string) (*reference, error) {
+// newReference reads what --baseline names: nothing for the dataset's own file if it is there, a name, a file, git:REV, or none. Where a gate needs one and there is none, it is an empty one that says so.
+func newReference(s *State, d *dataset.Dataset, flag string, needed bool) (*reference, error) {
 	path, from := baselineFile(d.Project, d.Name, ""), "file"
+	none := func(format string, args ...any) (*reference, error) {
+		if !needed {
+			return nil, nil
+		}
+		ref := reach(&baseline.File{Dataset: d.Name}, results.Baseline{File: relative(d.Root, path), From: from})
+		ref.warnings = []results.Warning{{Code: "no-baseline", Text: fmt.Sprintf(format, args...) + ", so nothing is compared"}}
+		return ref, nil
+	}
 	switch rev, git := strings.CutPrefix(flag, "git:"); {
 	case flag == "none":
-		return nil, nil
+		return none("--baseline none is given")
 	case git:
 		return gitReference(s, d, path, rev)
 	case strings.HasSuffix(flag, ".json"):
@@ -96,7 +104,7 @@ func newReference(s *State, d *dataset.Dataset, flag string) (*reference, error)
 	f, err := readBaseline(s, path, d.Name)
 	if errors.Is(err, fs.ErrNotExist) {
 		if flag == "" {
-			return nil, nil
+			return none("there is no %s", relative(d.Root, path))
 		}
 		return nil, missingBaseline(s, d.Project, d.Name, path)
 	}
@@ -216,9 +224,12 @@ func (p *planned) judge(o *runOptions, resume string) experiment.Judge {
 	return func(s *results.Summary, t results.Tally) {
 		if r := p.reference; r != nil {
 			now := baseline.Now{Mode: s.Mode, Whole: s.Selected.Items == s.Dataset.Items}
+			var ids []string
 			for _, provider := range s.Providers {
 				now.Providers = append(now.Providers, provider.ProviderInfo)
+				ids = append(ids, provider.ID)
 			}
+			now.Level = gate.Level(p.gates, ids, baseline.Gated())
 			s.Regression = r.Finish(now)
 			s.Regression.Baseline = r.name
 			s.Warnings = append(s.Warnings, r.warnings...)

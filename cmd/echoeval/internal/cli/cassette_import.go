@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -178,7 +179,7 @@ func (o *cassetteImport) targets(s *State, files []string) ([]*importing, secret
 
 // owned is the place of the cassette of an item.
 func (o *cassetteImport) owned(s *State, file string) ([]*importing, secret.Detector, error) {
-	p, err := plan(s, &runOptions{mode: "replay", traces: "all", quiet: true, cassettes: o.cassette, providers: []string{o.provider}, items: []string{o.item}, repeat: o.repeat}, o.dataset)
+	p, err := plan(s, &runOptions{mode: "replay", traces: "all", quiet: true, cassettes: o.cassette, providers: []string{o.provider}, items: []string{o.item}, repeat: strconv.Itoa(o.repeat)}, o.dataset)
 	if err != nil {
 		return nil, secret.Detector{}, err
 	}

@@ -38,7 +38,7 @@ func newCassettePrune(s *State) *cobra.Command {
 	}
 	cassettesFlag(cmd, &o.cassettes)
 	cmd.Flags().StringArrayVar(&o.providers, "provider", nil, "the cassettes of this provider belong to somebody too: an id of the dataset or VENDOR:MODEL (repeat)")
-	cmd.Flags().IntVar(&o.repeat, "repeat", 0, "cassettes up to this repeat belong to somebody too")
+	cmd.Flags().StringVar(&o.repeat, "repeat", "", "cassettes up to this repeat belong to somebody too: N, or MIN..MAX as in the run")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "name them and delete nothing")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object a line")
 	return cmd

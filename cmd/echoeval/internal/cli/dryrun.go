@@ -2,12 +2,16 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/harness/experiment"
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/results"
+	"github.com/echoeval/echoeval/harness/stats"
 )
 
 // outlook is what a run would take.
@@ -18,6 +22,11 @@ type outlook struct {
 	Runs    int    `json:"runs"`
 	// Judging is how many questions the checks put to judges, at most where only what is stale is recorded.
 	Judging int `json:"judge_questions"`
+	// RunsMost is how many there are if every verdict stays open to the last repeat.
+	RunsMost int `json:"runs_most"`
+	// DetectableDrop is the smallest drop of the pass rate that a run like this sees against another, at 80 % power, if repeats of an item are as unlike as its pass rate of AssumedPassRate allows: that of the baseline, or the worst there is.
+	DetectableDrop  float64 `json:"detectable_drop"`
+	AssumedPassRate float64 `json:"assumed_pass_rate"`
 	// Recorded is how many of the runs ask a vendor, at most where only what is stale is recorded.
 	Recorded spending `json:"recorded"`
 	AtMost   bool     `json:"at_most"`
@@ -29,6 +38,13 @@ type outlook struct {
 func (p *planned) dryRun(s *State, o *runOptions) error {
 	head := p.experiment.Head()
 	look := outlook{Dataset: p.dataset.Name, Mode: head.Mode, Items: head.Selected.Items, Runs: head.Lines, Judging: p.experiment.Questions()}
+	_, most, err := o.repeats()
+	if err != nil {
+		return err
+	}
+	look.RunsMost = max(look.Runs, look.Items*len(head.Providers)*most)
+	look.AssumedPassRate = p.reference.passRate()
+	look.DetectableDrop = p.sees(look.AssumedPassRate)
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
 	if head.Mode != string(replay.Replay) {
 		e, err := estimate(p, map[string]*mean{}, func(experiment.Cassette) (string, bool) { return eval.CauseMissing, true })
@@ -43,7 +59,11 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if o.asJSON {
 		return printJSON(s, look)
 	}
-	text := fmt.Sprintf("%s: %s, %s in mode %s", look.Dataset, count(look.Items, "item"), count(look.Runs, "run"), look.Mode)
+	runs := count(look.Runs, "run")
+	if look.RunsMost > look.Runs {
+		runs = fmt.Sprintf("%d to %s", look.Runs, count(look.RunsMost, "run"))
+	}
+	text := fmt.Sprintf("%s: %s, %s in mode %s", look.Dataset, count(look.Items, "item"), runs, look.Mode)
 	switch {
 	case head.Mode == string(replay.Replay):
 		text += ", nothing is dialled"
@@ -61,11 +81,38 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if look.Judging > 0 {
 		text += ", " + count(look.Judging, "question") + " to judges"
 	}
+	text += ", sees " + gate.Whole(results.Number(look.DetectableDrop))
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)
 	}
-	_, err := fmt.Fprintln(s.Stdout, text)
+	_, err = fmt.Fprintln(s.Stdout, text)
 	return unwritable(err)
+}
+
+// sees is the smallest drop of the pass rate that the planned run sees.
+func (p *planned) sees(rate float64) float64 {
+	head := p.experiment.Head()
+	repeats := float64(head.Lines) / float64(max(1, head.Selected.Items*len(head.Providers)))
+	spread := stats.DiscordantSpread(rate*(1-rate), rate*(1-rate)) / math.Sqrt(repeats)
+	drop, _ := stats.DetectableDrop(spread, p.experiment.Clusters(), stats.Confidence)
+	return min(1, math.Round(drop*1e6)/1e6)
+}
+
+// passRate is that of the baseline, with one more item that may fall either way; the worst there is where there is no baseline.
+func (r *reference) passRate() float64 {
+	sum, n := 0.0, 0.0
+	if r != nil {
+		for i := range r.file.Items {
+			if passed, of := r.file.Items[i].Judged(); of > 0 {
+				sum += float64(passed) / float64(of)
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return 0.5
+	}
+	return (sum + 1) / (n + 2)
 }
 
 // price says what is known of the cost.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ type runOptions struct {
 	maxCost      float64
 	providers    []string
 	set          []string
-	repeat       int
+	repeat       string
 	concurrency  int
 	timeout      time.Duration
 	seed         uint64
@@ -81,7 +82,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.Float64Var(&o.maxCost, "max-cost", 0, "USD that the run may spend, reserved before each call: by max_tokens, or 4,096 tokens of reply where a provider sets none")
 	f.StringArrayVar(&o.providers, "provider", nil, "an id of the dataset or VENDOR:MODEL, in place of the dataset's list (repeat)")
 	f.StringArrayVar(&o.set, "set", nil, "KEY=VALUE over the dataset: a path of its keys, or items.KEY for every item; VALUE is YAML (repeat)")
-	f.IntVar(&o.repeat, "repeat", 0, "how often each item runs (default: as the dataset says)")
+	f.StringVar(&o.repeat, "repeat", "", "N or MIN..MAX: how often each item runs, or more often than MIN only while its verdict is open (default: as the dataset says)")
 	f.IntVar(&o.concurrency, "concurrency", 0, "how many items run at the same time (default: twice the processors in replay, else 8)")
 	f.DurationVar(&o.timeout, "timeout", 0, "how long an item may take (default: as the dataset says)")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of ids and pauses; never part of a request")
@@ -97,7 +98,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.resume, "resume", "", "go on with this run; dataset and flags are taken from it")
 	o.compared = true
 	f.StringVar(&o.baseline, "baseline", "", "FILE.json, NAME, git:REV or none: what the run is compared with (default: baselines/DATASET.json, where it is there)")
-	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks, regression (an invariant broken that the baseline kept) or none: what makes exit code 1 (repeat; default: both)")
+	f.StringArrayVar(&o.failOn, "fail-on", nil, "checks, regression (a gate of that name, or an invariant broken that the baseline kept) or none: what makes exit code 1 (repeat; default: both)")
 	f.StringArrayVar(&o.formats, "format", nil, "a report, FORMAT or FORMAT=PATH: "+strings.Join(reportNames(), ", ")+" (repeat)")
 	f.BoolVar(&o.asJSON, "json", false, "print the summary as JSON")
 	f.BoolVar(&o.all, "all", false, "show all items, not only those that did not pass")
@@ -135,9 +136,10 @@ func changed(f *pflag.FlagSet) []string {
 }
 
 func (o *runOptions) check() error {
+	if _, _, err := o.repeats(); err != nil {
+		return err
+	}
 	switch {
-	case o.repeat < 0 || o.repeat > results.MaxRepeat:
-		return usage("leave it out for what the dataset says", "--repeat %d: want 1 to %d", o.repeat, results.MaxRepeat)
 	case o.concurrency < 0 || o.concurrency > 10_000:
 		return usage("leave it out for a sensible number", "--concurrency %d: want 1 to 10000", o.concurrency)
 	case o.stale && o.mode != string(replay.Record):
@@ -156,6 +158,26 @@ func (o *runOptions) check() error {
 		}
 	}
 	return nil
+}
+
+// repeats reads --repeat: how often each item runs, 0 for what the dataset says, and how often at most while its verdict is open, 0 for no more.
+func (o *runOptions) repeats() (first, most int, err error) {
+	if o.repeat == "" {
+		return 0, 0, nil
+	}
+	low, high, ranged := strings.Cut(o.repeat, "..")
+	first, err = strconv.Atoi(low)
+	if err != nil || first < 1 || first > results.MaxRepeat {
+		return 0, 0, usage("--repeat 5, or --repeat 1..5; leave it out for what the dataset says", "--repeat %s: want 1 to %d", o.repeat, results.MaxRepeat)
+	}
+	if !ranged {
+		return first, 0, nil
+	}
+	most, err = strconv.Atoi(high)
+	if err != nil || most <= first || most > experiment.MaxRepeats {
+		return 0, 0, usage("--repeat 1..5", "--repeat %s: want MIN..MAX with MAX above MIN and at most %d", o.repeat, experiment.MaxRepeats)
+	}
+	return first, most, nil
 }
 
 // checkFormats refuses, before anything runs, reports that would overwrite one another or something else.

@@ -6,12 +6,12 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/baseline"
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/experiment"
@@ -61,7 +61,7 @@ func datasetOptions(s *State) dataset.Options {
 		metrics = append(metrics, m.Name)
 	}
 	return dataset.Options{
-		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
+		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
 		Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}},
 	}
 }
@@ -74,13 +74,14 @@ func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 		ids = append(ids, p.ID)
 	}
 	for _, g := range d.Gates {
-		switch {
-		case g.Tag != "" || g.Check != "":
-			errs = append(errs, failure.WithHint(failure.At(g.Pos, failure.Input, "gate %s: limits by tag and check are not in this version", g.Metric), "limit it by provider, or run the items of a tag on their own with --tag"))
-		case g.Provider != "" && !slices.Contains(ids, g.Provider):
+		if g.Provider != "" && !slices.Contains(ids, g.Provider) {
 			errs = append(errs, failure.WithHint(failure.At(g.Pos, failure.Input, "gate %s: the dataset has no provider %q", g.Metric, g.Provider), "%s", strict.Suggest(g.Provider, ids)))
 		}
-		specs = append(specs, gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Provider: g.Provider, Pos: g.Pos})
+		spec := gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Provider: g.Provider, Tag: g.Tag, Check: g.Check, Pos: g.Pos}
+		if r := g.Regression; r != nil {
+			spec.Drop = &gate.Drop{Metric: r.Metric, MaxDrop: r.MaxDrop, Confidence: r.Confidence, FailInconclusive: r.FailInconclusive}
+		}
+		specs = append(specs, spec)
 	}
 	gates, err := gate.Parse(specs)
 	return gates, errors.Join(append(errs, err)...)
@@ -147,12 +148,15 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	}
 	opts := experiment.Options{
 		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: mode, OnlyStale: o.stale,
-		Repeat: o.repeat, Timeout: o.timeout,
+		Timeout:     o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
+	}
+	if opts.Repeat, opts.RepeatMax, err = o.repeats(); err != nil {
+		return nil, err
 	}
 	if err := up.check(cols); err != nil {
 		return nil, err
@@ -168,13 +172,18 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	}
 	if opts.Shard.N > 0 {
 		p.shard = opts.Shard.String()
-		p.gates = slices.DeleteFunc(p.gates, func(g gate.Gate) bool { return g.Metric != "error_rate" })
+		p.gates = gate.OfShard(p.gates)
 	} else if o.compared {
-		if p.reference, err = newReference(s, d, o.baseline); err != nil {
+		if p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates)); err != nil {
 			return nil, err
 		}
+		opts.Needs.Repeats, opts.Needs.Metric, opts.Needs.Pos = gate.Repeats(p.gates)
 	}
+	opts.Parts, opts.Over = gate.Limits(p.gates), gate.Over(p.gates)
 	if p.reference != nil {
+		if opts.RepeatMax > 0 {
+			p.reference.Count(opts.Repeat)
+		}
 		opts.Look = p.reference.Add
 	}
 	p.record = recordCommand(s, d, o)
@@ -268,8 +277,8 @@ func recordCommand(s *State, d *dataset.Dataset, o *runOptions) string {
 	for _, p := range o.providers {
 		words = append(words, "--provider", quote(p))
 	}
-	if o.repeat > 0 {
-		words = append(words, "--repeat", strconv.Itoa(o.repeat))
+	if o.repeat != "" {
+		words = append(words, "--repeat", quote(o.repeat))
 	}
 	for _, pair := range o.set {
 		words = append(words, "--set", quote(pair))

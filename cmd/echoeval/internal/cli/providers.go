@@ -153,7 +153,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 	shared := map[string]http.RoundTripper{}
 	limits := map[string]transport.Limits{}
 	for _, p := range providers {
-		limits[door(p)] = stricter(limits[door(p)], transport.Limits{Concurrency: min(limit, cmp.Or(p.Limits.Concurrency, limit)), PerMinute: p.Limits.RPM, Clock: s.Clock})
+		limits[door(p)] = stricter(limits[door(p)], transport.Limits{Concurrency: min(limit, cmp.Or(p.Limits.Concurrency, limit)), PerMinute: p.Limits.RPM, TokensPerMinute: p.Limits.TPM, Clock: s.Clock})
 	}
 	for _, p := range providers {
 		v, ok := vendors[p.Vendor]
@@ -174,9 +174,6 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		}
 		if mode != replay.Replay && !v.scripted {
 			key := door(p)
-			if p.Limits.TPM > 0 {
-				return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: a limit in tokens is not in this version", p.ID), "limits: {rpm: N, concurrency: N}")
-			}
 			if shared[key] == nil {
 				live, err := dial(s, p, v, up[p.Vendor], mode, allowNetwork)
 				if err != nil {
@@ -204,7 +201,7 @@ func stricter(a, b transport.Limits) transport.Limits {
 		}
 		return min(x, y)
 	}
-	return transport.Limits{Concurrency: lower(a.Concurrency, b.Concurrency), PerMinute: lower(a.PerMinute, b.PerMinute), Clock: b.Clock}
+	return transport.Limits{Concurrency: lower(a.Concurrency, b.Concurrency), PerMinute: lower(a.PerMinute, b.PerMinute), TokensPerMinute: lower(a.TokensPerMinute, b.TokensPerMinute), Clock: b.Clock}
 }
 
 // dial composes what lies below the limiter: authentication, the address that is dialled, the network.

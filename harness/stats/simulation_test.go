@@ -1,0 +1,221 @@
+package stats_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/echoeval/echoeval/ci/suite"
+	"github.com/echoeval/echoeval/harness/stats"
+)
+
+// rounds is how often each experiment is repeated: the standard error of a share of 5 % is then 0.7 points.
+const rounds = 1_000
+
+// world is an agent before and after a change, asked the same items.
+type world struct {
+	items, repeats int
+	group          int     // items in a group, which the change moves together; 0 for no groups
+	alike          bool    // every item passes with the same probability; else three of four always or never pass
+	drop           float64 // by which the change lowers each probability
+}
+
+// draw is one experiment.
+func (w world) draw(random *rand.Rand) *stats.Pairs {
+	p := &stats.Pairs{Scale: 1}
+	chance, shock := 0.8, 0.0
+	for i := range w.items {
+		if !w.alike {
+			chance = 0.6
+			if random.IntN(4) > 0 {
+				chance = float64(random.IntN(2))
+			}
+		}
+		if w.group > 0 && i%w.group == 0 {
+			shock = 0.2 * float64(2*random.IntN(2)-1)
+		}
+		share := func(chance float64) float64 {
+			passed := 0
+			for range w.repeats {
+				if random.Float64() < chance {
+					passed++
+				}
+			}
+			return float64(passed) / float64(w.repeats)
+		}
+		var group *string
+		if w.group > 0 {
+			name := fmt.Sprint(i / w.group)
+			group = &name
+		}
+		p.Add(share(chance), share(chance-w.drop+shock), group, w.repeats == 1)
+	}
+	return p
+}
+
+// outcome is how often, of all rounds, a difference was called significant at 5 %, the interval held the true one, and the interval lay wholly below zero.
+type outcome struct{ alarms, covered, below float64 }
+
+func (w world) simulate() (o outcome) {
+	random := rand.New(rand.NewPCG(20, 26))
+	for range rounds {
+		c, _ := w.draw(random).Compare(0.95)
+		o.alarms += share(c.P < 0.05)
+		o.covered += share(c.Low <= -w.drop && -w.drop <= c.High)
+		o.below += share(c.High < 0)
+	}
+	return o
+}
+
+func share(yes bool) float64 {
+	if yes {
+		return 1.0 / rounds
+	}
+	return 0
+}
+
+// within is three standard errors of a share that is simulated.
+func within(p float64) float64 { return 3 * math.Sqrt(p*(1-p)/rounds) }
+
+var unchanged = []struct {
+	name string
+	world
+}{
+	{"12 items", world{items: 12, repeats: 1, alike: true}},
+	{"50 items", world{items: 50, repeats: 1, alike: true}},
+	{"12 items, 3 repeats", world{items: 12, repeats: 3}},
+	{"50 items, 4 repeats", world{items: 50, repeats: 4}},
+	{"50 items, 8 repeats", world{items: 50, repeats: 8}},
+	{"100 items in 20 groups, 2 repeats", world{items: 100, repeats: 2, group: 5, alike: true}},
+}
+
+var _ = It("by simulation, where nothing has changed the test gives no more false alarms than it says, and the interval covers", func() {
+	for _, w := range unchanged {
+		o := w.simulate()
+		documented(w.name, o.alarms, o.covered)
+		Expect(o.alarms).To(BeNumerically("<=", 0.05+within(0.05)), w.name)
+		Expect(o.covered).To(BeNumerically(">=", 0.95-within(0.95)), w.name)
+		Expect(o.below).To(BeNumerically("<=", 0.025+within(0.025)), w.name)
+	}
+})
+
+// page is what users read about the statistics.
+var page = filepath.Join(suite.Root(), "docs", "statistics.md")
+
+// documented expects a row of a table in docs/statistics.md with these shares, as percentages of one decimal. Half a point is what another processor's rounding may change. `make golden` rewrites the row.
+func documented(name string, shares ...float64) {
+	GinkgoHelper()
+	text, err := os.ReadFile(page)
+	Expect(err).NotTo(HaveOccurred())
+	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*$`)
+	old := row.Find(text)
+	Expect(old).NotTo(BeNil(), "%s has no row %q", page, name)
+	line := "| " + name + " |"
+	for _, share := range shares {
+		line += fmt.Sprintf(" %.1f %% |", 100*share)
+	}
+	if suite.Update() {
+		Expect(os.WriteFile(page, row.ReplaceAllLiteral(text, []byte(line)), 0o644)).To(Succeed())
+		return
+	}
+	cells := strings.Split(strings.Trim(string(old), "| "), "|")[1:]
+	Expect(cells).To(HaveLen(len(shares)), string(old))
+	for i, share := range shares {
+		var shown float64
+		_, err := fmt.Sscanf(strings.TrimSpace(cells[i]), "%f %%", &shown)
+		Expect(err).NotTo(HaveOccurred(), string(old))
+		Expect(100*share).To(BeNumerically("~", shown, 0.5), "%s: run make golden if the change is meant", name)
+	}
+}
+
+var _ = It("by simulation, McNemar's test over items and repeats would give false alarms, which is why it is not used", func() {
+	random := rand.New(rand.NewPCG(20, 26))
+	const items, repeats = 20, 8
+	alarms := 0.0
+	for range rounds {
+		// The change moves each item for better or worse, all its repeats alike; on average it does nothing.
+		lost, gained := 0, 0
+		for range items {
+			shock := 0.3 * float64(2*random.IntN(2)-1)
+			for range repeats {
+				before, now := random.Float64() < 0.6, random.Float64() < 0.6+shock
+				if before && !now {
+					lost++
+				}
+				if now && !before {
+					gained++
+				}
+			}
+		}
+		alarms += share(stats.McNemar(lost, gained) < 0.05)
+	}
+	documented("McNemar over 20 items x 8 repeats, which is not used", alarms)
+	Expect(alarms).To(BeNumerically(">", 0.1))
+})
+
+var _ = DescribeTable("by simulation, a detectable drop is detected four times out of five", func(name string, w world) {
+	random := rand.New(rand.NewPCG(3, 4))
+	spread := 0.0
+	for range 200 {
+		c, _ := w.draw(random).Compare(0.95)
+		spread += c.Spread / 200
+	}
+	drop, ok := stats.DetectableDrop(spread, w.items, 0.95)
+	Expect(ok).To(BeTrue())
+	w.drop = drop
+	o := w.simulate()
+	documented(name, o.below, o.covered)
+	Expect(o.below).To(BeNumerically("~", stats.Power, 0.07))
+	Expect(o.covered).To(BeNumerically(">=", 0.95-within(0.95)))
+},
+	Entry(nil, "200 items, a detectable drop", world{items: 200, repeats: 1, alike: true}),
+	Entry(nil, "100 items, 5 repeats, a detectable drop", world{items: 100, repeats: 5, alike: true}),
+)
+
+var _ = DescribeTable("by simulation, the interval of one run covers", func(name string, w world, method func(values []float64) (low, high float64)) {
+	random := rand.New(rand.NewPCG(5, 6))
+	covered := 0.0
+	for range rounds {
+		values := make([]float64, w.items)
+		for i := range values {
+			for range w.repeats {
+				if random.Float64() < 0.8 {
+					values[i] += 1 / float64(w.repeats)
+				}
+			}
+		}
+		low, high := method(values)
+		covered += share(low <= 0.8 && 0.8 <= high)
+	}
+	documented(name, covered)
+	Expect(covered).To(BeNumerically(">=", 0.95-2*within(0.95)))
+	Expect(covered).To(BeNumerically("<=", 0.99))
+},
+	Entry(nil, "Wilson's of a rate", world{items: 50, repeats: 1}, func(values []float64) (low, high float64) {
+		sum := 0.0
+		for _, x := range values {
+			sum += x
+		}
+		low, high, _ = stats.Wilson(sum/float64(len(values)), len(values), 0.95)
+		return low, high
+	}),
+	Entry(nil, "Student's of a mean", world{items: 50, repeats: 5}, func(values []float64) (low, high float64) {
+		var c stats.Clusters
+		for _, x := range values {
+			c.Add(x, 1)
+		}
+		low, high, _ = c.Interval(0.95)
+		return low, high
+	}),
+	Entry(nil, "the bootstrap's of a mean", world{items: 50, repeats: 5}, func(values []float64) (low, high float64) {
+		low, high, _ = stats.Bootstrap(values, stats.Mean, 0.95, 400)
+		return low, high
+	}),
+)
