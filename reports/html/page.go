@@ -190,7 +190,7 @@ func tone(code failure.Code) (tone, mark string) {
 
 func (s *section) link() runLink {
 	t, mark := tone(s.sum.Verdict.Code)
-	return runLink{Number: s.number, Href: s.href(""), Name: s.sum.Dataset.Name, Mark: mark, Tone: t, Text: s.sum.Verdict.Text}
+	return runLink{Number: s.number, Href: s.href(""), Name: s.sum.Dataset.Name, Mark: mark, Tone: t, Text: strings.TrimPrefix(s.sum.Verdict.Text, mark+": ")}
 }
 
 // href is the fragment that opens an item of the run, or the run itself. The script knows items by the name that it shows.
@@ -226,8 +226,7 @@ type (
 		Reasons                          []reasonView
 		Hints                            []string
 		Facts                            []string
-		Gates                            []gateView
-		GatesHeld                        int
+		Broken, Held                     []gateView // gates
 		Heads                            []string
 		Metrics                          []metricRow
 		Counts                           [][]string // per status: its name, then one number a provider
@@ -338,9 +337,9 @@ func (s *section) view() view {
 
 var gateTones = map[results.GateStatus]string{results.GateHolds: "good", results.GateFailed: "bad", results.GateNoData: "bad"}
 
-// gates lists those that do not hold before those that do.
+// gates lists those that failed before those that are open, and apart those that hold.
 func (s *section) gates(v *view) {
-	order := []results.GateStatus{results.GateFailed, results.GateNoData, results.GateInconclusive, results.GateOff, results.GateHolds}
+	order := []results.GateStatus{results.GateFailed, results.GateNoData, results.GateInconclusive, results.GateOff}
 	list := slices.Clone(s.sum.Gates)
 	slices.SortStableFunc(list, func(a, b results.Gate) int { return slices.Index(order, a.Status) - slices.Index(order, b.Status) })
 	for _, g := range list {
@@ -357,7 +356,11 @@ func (s *section) gates(v *view) {
 		if g.Value != nil {
 			row.Value = compare.Number(g.Metric, g.Value)
 		}
-		v.Gates = append(v.Gates, row)
+		if g.Status == results.GateHolds {
+			v.Held = append(v.Held, row)
+		} else {
+			v.Broken = append(v.Broken, row)
+		}
 	}
 }
 

@@ -95,14 +95,14 @@ function latency(parent, run, lists) {
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const shown = lists.map((list, i) => ({ list, i })).filter((s) => s.list);
   return new uPlot({
-    width: box.clientWidth, height: 200, padding: [8, 14, 0, 0], cursor: { y: false, drag: { x: false, y: false } },
+    width: box.clientWidth, height: 200, padding: [8, 22, 0, 0], cursor: { y: false, drag: { x: false, y: false } },
     scales: { x: { time: false, range: [0, 100] }, y: { range: (_, __, most) => [0, most * 1.05 || 1] } },
     axes: [
       { font, stroke: quiet, grid: { stroke: grid, width: 1 }, ticks: { show: false }, size: 28, values: (_, list) => list.map((v) => "p" + v) },
       { font, stroke: ink, grid: { stroke: grid, width: 1 }, ticks: { show: false }, size: 66, values: (_, list) => list.map(format.ms) },
     ],
-    series: [{ label: "percentile", value: (_, v) => v === null ? "" : "p" + v }, ...shown.map(({ i }) => ({
-      label: run.providers[i], stroke: colour(chartColours[i % chartColours.length]), dash: dashes[i % dashes.length], width: 2, points: { show: false }, value: (_, v) => v === null || v === undefined ? "" : format.ms(v),
+    series: [{ label: "percentile", value: (_, v) => "p" + (v ?? 95) }, ...shown.map(({ list, i }) => ({
+      label: run.providers[i], stroke: colour(chartColours[i % chartColours.length]), dash: dashes[i % dashes.length], width: 2, points: { show: false }, value: (_, v) => format.ms(v ?? list[95]),
     }))],
   }, [Array.from({ length: 101 }, (_, i) => i), ...shown.map((s) => s.list)], box);
 }

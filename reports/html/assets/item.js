@@ -141,7 +141,7 @@ function resultOf(run, row, r, d) {
   return [
     el("p", { class: "outcome" }, badge(d.status), d.cause ? " " + d.cause : "", d.score === null ? "" : ", score " + d.score, d.stop && d.stop !== "end" ? ", stopped: " + d.stop : "", d.quarantined ? ", quarantined" : ""),
     d.error ? el("div", { class: "block warning" }, el("h4", null, d.error[0]), el("pre", null, d.error[1]), d.error[2] ? el("p", { class: "hint" }, "Next: ", el("code", null, d.error[2])) : null) : null,
-    d.checks.length ? [el("h3", null, "Checks"), d.checks.map(checkOf)] : null,
+    d.checks.length ? [el("h3", null, "Checks"), checkOrder.flatMap((status) => d.checks.filter((c) => c.status === status)).map(checkOf)] : null,
     invariantsOf(d),
     el("h3", null, "Transcript"),
     transcriptOf(run, row, r, d, proofs),
@@ -150,6 +150,8 @@ function resultOf(run, row, r, d) {
     el("dl", { class: "values" }, [...d.facts, ["again", d.replay]].map(([name, value]) => [el("dt", null, name), el("dd", null, name === "again" ? el("code", null, value) : value)])),
   ];
 }
+
+const checkOrder = ["fail", "unjudged", "pass"];
 
 function checkOf(c) {
   return el("div", { class: "block" },
@@ -201,7 +203,7 @@ function transcriptOf(run, row, r, d, proofs) {
 function eventOf(e, proofs) {
   return el("article", { class: "block " + e.role + (proofs.has(e.n) ? " proof" : ""), "data-event": e.n, tabindex: "-1", "aria-label": `event ${e.n}, ${e.role}${proofs.has(e.n) ? ", evidence of a violation" : ""}` },
     el("header", null, el("h4", null, `#${e.n} ${e.role}`), e.note ? el("span", { class: "quiet" }, e.note) : null),
-    (e.parts || []).map((p) => partOf(p, proofs)));
+    e.role === "system" ? el("details", null, el("summary", { class: "quiet" }, "what the agent was told"), e.parts.map((p) => partOf(p, proofs))) : (e.parts || []).map((p) => partOf(p, proofs)));
 }
 
 function partOf(p, proofs) {
