@@ -96,7 +96,7 @@ func (s *section) readBaseline() error {
 }
 
 func (s *section) moved(m baseline.Move) {
-	if m.Now == nil || m.Kind == baseline.Same || m.Kind == baseline.Open && len(m.NewViolations) == 0 {
+	if m.Now == nil || (m.Kind == baseline.Same || m.Kind == baseline.Open) && len(m.NewViolations) == 0 {
 		return
 	}
 	s.moves[cellKey{m.Now.Index, s.columns[m.Now.Provider]}] = move{m.Kind, slices.Clone(m.NewViolations)}
@@ -211,7 +211,7 @@ func (s *section) index(out *counter) (int, error) {
 				open.Cells[c].Lines = []entry{}
 				if m, ok := s.moves[cellKey{index, c}]; ok {
 					open.Cells[c].Violations = len(m.violations)
-					if m.kind != baseline.Open {
+					if m.kind != baseline.Same && m.kind != baseline.Open {
 						open.Cells[c].Move = string(m.kind)
 					}
 				}
