@@ -58,7 +58,7 @@ type check struct {
 	Name     string  `json:"name"`
 	Turn     *int    `json:"turn,omitempty"`
 	Status   string  `json:"status"`
-	Score    string  `json:"score,omitempty"` // with the threshold
+	Score    string  `json:"score,omitempty"` // with the threshold, unless that is 1
 	Notes    string  `json:"notes,omitempty"` // weight, required
 	Expected *string `json:"expected,omitempty"`
 	Actual   *string `json:"actual,omitempty"`
@@ -193,7 +193,10 @@ func optional(s *string) *string {
 func checkOf(c *eval.CheckResult) check {
 	out := check{Name: escape.Line(c.Name), Turn: c.Turn, Status: string(c.Status), Expected: optional(c.Expected), Actual: optional(c.Actual), Reason: escape.Block(c.Reason), At: escape.Line(c.At)}
 	if c.Score != nil {
-		out.Score = results.UnitFraction.Format(results.Number(*c.Score)) + " of " + results.UnitFraction.Format(results.Number(c.Threshold))
+		out.Score = results.UnitFraction.Format(results.Number(*c.Score))
+		if c.Threshold != 1 {
+			out.Score += ", threshold " + results.UnitFraction.Format(results.Number(c.Threshold))
+		}
 	}
 	var notes []string
 	if c.Weight != 1 {

@@ -226,7 +226,7 @@ type (
 		Reasons                          []reasonView
 		Hints                            []string
 		Facts                            []string
-		Broken, Held                     []gateView // gates
+		Broken, Held                     gateTable
 		Heads                            []string
 		Metrics                          []metricRow
 		Counts                           [][]string // per status: its name, then one number a provider
@@ -242,8 +242,12 @@ type (
 		Incomplete, Several, HasBaseline bool
 	}
 	reasonView struct{ Kind, Name, Text string }
-	gateView   struct{ Metric, Provider, Where, Bound, Value, Status, Tone string }
-	metricRow  struct {
+	gateTable  struct {
+		Rows  []gateView
+		Where bool // one has a condition
+	}
+	gateView  struct{ Metric, Provider, Where, Bound, Value, Status, Tone string }
+	metricRow struct {
 		Name, Doc string
 		Values    []string
 	}
@@ -251,6 +255,8 @@ type (
 		Baseline, Note string
 		Changed        []string
 		Rows           []comparisonRow
+		// Intervals and Needs say that a row has one.
+		Intervals, Needs bool
 	}
 	comparisonRow struct{ Provider, Metric, Items, Before, Now, Difference, Interval, Status, Needed string }
 	moveView      struct {
@@ -355,11 +361,11 @@ func (s *section) gates(v *view) {
 		if g.Value != nil {
 			row.Value = compare.Number(g.Metric, g.Value)
 		}
+		table := &v.Broken
 		if g.Status == results.GateHolds {
-			v.Held = append(v.Held, row)
-		} else {
-			v.Broken = append(v.Broken, row)
+			table = &v.Held
 		}
+		table.Rows, table.Where = append(table.Rows, row), table.Where || row.Where != ""
 	}
 }
 
@@ -436,6 +442,7 @@ func (s *section) regression(v *view) {
 		if c.ItemsNeeded != nil {
 			row.Needed = fmt.Sprint(*c.ItemsNeeded)
 		}
+		r.Intervals, r.Needs = r.Intervals || row.Interval != "", r.Needs || row.Needed != ""
 		r.Rows = append(r.Rows, row)
 	}
 	v.Regression = r
