@@ -398,6 +398,8 @@ var _ = Describe("in a browser the page", func() {
 		rows := `document.querySelectorAll(".rows .row").length`
 		Expect(js[int](b, rows)).To(BeNumerically("<", 80))
 		Expect(js[string](b, ids+"[0]")).To(Equal("item-000025"), "disagreements first")
+		b.do(`document.querySelector(".results").scrollIntoView()`)
+		b.shoot("grid")
 		for _, place := range []int{2_000, 5_500, 9_000} {
 			b.do(fmt.Sprintf(`document.querySelector(".grid").scrollTop = %d * 36`, place))
 			becomes(b, fmt.Sprintf(`Boolean(document.querySelector('.rows [data-place="%d"]'))`, place+5), true)

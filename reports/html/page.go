@@ -58,6 +58,7 @@ func (p *page) write() error {
 			return err
 		}
 	}
+	p.out.printf("<!-- The plots are drawn by uPlot, https://github.com/leeoniya/uPlot:\n\n%s\n-->\n", asset("vendor/uplot/LICENSE"))
 	for _, name := range scripts {
 		p.out.printf("<script>%s</script>\n", asset(name))
 	}
