@@ -28,7 +28,7 @@ import (
 )
 
 // patience bounds every wait for the browser, which may share its machine with much else.
-const patience = 30 * time.Second
+const patience = 120 * time.Second
 
 // chromium is the path of the browser. Where there is none the spec is skipped, visibly.
 func chromium() string {
