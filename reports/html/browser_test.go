@@ -24,7 +24,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/echoeval/echoeval/harness/results"
-	"github.com/echoeval/echoeval/reports"
 )
 
 // patience bounds every wait for the browser, which may share its machine with much else.
@@ -51,15 +50,18 @@ type browser struct {
 	problems []string
 }
 
-// visit writes the page of the runs to a file and opens it from there, at the fragment.
+// visit opens the page of the runs at the fragment, once it is ready.
 func visit(fragment string, runs ...*results.Run) *browser {
+	GinkgoHelper()
+	return browse(written(runs...), fragment, `html[data-ready]`)
+}
+
+// browse writes a page to a file, opens it from there and waits for an element.
+func browse(text, fragment, ready string) *browser {
 	GinkgoHelper()
 	program := chromium()
 	file := filepath.Join(GinkgoT().TempDir(), "report.html")
-	out, err := os.Create(file)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(Several(out, runs, reports.Options{})).To(Succeed())
-	Expect(out.Close()).To(Succeed())
+	Expect(os.WriteFile(file, []byte(text), 0o644)).To(Succeed())
 	profile, err := os.MkdirTemp("", "chromium-*")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, profile)
@@ -78,7 +80,7 @@ func visit(fragment string, runs ...*results.Run) *browser {
 	} {
 		Expect(enable()).To(Succeed())
 	}
-	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: file, Fragment: fragment}).String()), chromedp.WaitReady(chromedp.CSS(`html[data-ready]`)))
+	b.run(chromedp.Navigate((&url.URL{Scheme: "file", Path: file, Fragment: fragment}).String()), chromedp.WaitReady(chromedp.CSS(ready)))
 	DeferCleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -385,6 +387,15 @@ var _ = Describe("in a browser the page", func() {
 		b.problems = slices.DeleteFunc(b.problems, func(p string) bool {
 			return strings.Contains(p, "Trusted") || strings.Contains(p, "Content Security Policy")
 		})
+	})
+
+	It("says so where its data cannot be opened", func() {
+		text := written(gallery(false))
+		head, rest, found := strings.Cut(text, `id="r0i0">`)
+		Expect(found).To(BeTrue())
+		b := browse(head+`id="r0i0">AAAA`+rest[4:], "", `main > [role="alert"]`)
+		Expect(js[string](b, `document.querySelector("[role=alert]").textContent`)).To(ContainSubstring("cannot be opened"))
+		Expect(js[string](b, `document.querySelector("h1").textContent`)).To(Equal("gallery"), "the verdict is there all the same")
 	})
 
 	It("of 10,000 items is small, opens, scrolls and filters without holding them all", func() {

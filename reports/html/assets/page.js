@@ -72,7 +72,12 @@ addEventListener("afterprint", () => {
   if (grid) { grid.apply(address.get()); grid.draw(); }
 });
 
-addEventListener("hashchange", show);
+/* What cannot be opened says so where the reader looks. */
+function refuse(error) {
+  document.querySelector("main").prepend(el("p", { class: "note", role: "alert" }, `The data of this page cannot be opened (${error.message}). Browsers since 2023 can.`));
+}
+
+addEventListener("hashchange", () => show().catch(refuse));
 
 for (const element of document.querySelectorAll(".run-data")) runs.push(new Run(element));
-show();
+show().catch(refuse);
