@@ -35,6 +35,8 @@ type Reporter struct {
 	// File is its name in a run's reports/ folder; "" for a report that goes to the terminal alone.
 	File  string
 	Write func(w io.Writer, run *results.Run, opts Options) error
+	// Several writes several runs as one file, a section each; nil for a kind that takes one run a file.
+	Several func(w io.Writer, runs []*results.Run, opts Options) error
 }
 
 // Find returns the reporter of that name; an unknown one is an error of code Input that lists the choices.

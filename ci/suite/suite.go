@@ -24,6 +24,7 @@ import (
 var AllowedSkips = []string{
 	"no recorded traffic:",
 	"no python3:",
+	"no chromium:",
 }
 
 // Run runs the specs that the calling package has defined.

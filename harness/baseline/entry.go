@@ -155,11 +155,11 @@ func Calls(run *results.Run, e *Entry) ([]string, error) {
 	if err != nil || !ok {
 		return nil, err
 	}
-	return path(t.Events), nil
+	return Path(t.Events), nil
 }
 
-// path lists the calls, also those that were refused. Their events stand in the order in which they ended.
-func path(t trace.Trace) []string {
+// Path lists the tools that were called, in the order in which the model asked for them, also those that were refused. It is never nil. The events of calls stand in the order in which they ended.
+func Path(t trace.Trace) []string {
 	var runs []*trace.ToolRun
 	for i := range t.Events {
 		if r := t.Events[i].Tool; r != nil {

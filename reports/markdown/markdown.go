@@ -51,20 +51,25 @@ func (s *section) add(format string, args ...any) {
 }
 
 // Write writes the report. It holds the baseline, where the run was compared with one, and of the results one item at a time.
-func Write(w io.Writer, run *results.Run, _ reports.Options) error {
+func Write(w io.Writer, run *results.Run, opts reports.Options) error {
+	return Within(w, run, opts, MaxBytes)
+}
+
+// Within is [Write] with another bound on the length, in bytes, for a place that takes more or less than a comment. Less than the heads of all sections it cannot be.
+func Within(w io.Writer, run *results.Run, _ reports.Options, most int) error {
 	return reports.To(w, func(out *bufio.Writer) error {
 		r := report{run: run, s: &run.Summary}
 		if err := r.read(); err != nil {
 			return err
 		}
 		// What the sink refuses is reported by the last flush.
-		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), &r.other, &r.failed, r.causes(), r.notes()}))
+		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), &r.other, &r.failed, r.causes(), r.notes()}, most))
 		return nil
 	})
 }
 
-// fit puts the sections together within [MaxBytes].
-func fit(sections []*section) string {
+// fit puts the sections together within a length.
+func fit(sections []*section, most int) string {
 	sections = slices.DeleteFunc(sections, func(s *section) bool { return s.head == "" && s.total == 0 })
 	var b strings.Builder
 	for i, s := range sections {
@@ -73,7 +78,7 @@ func fit(sections []*section) string {
 		}
 		b.WriteString(s.head)
 		// Room for what follows, and for the line that counts what is left out.
-		room := MaxBytes - b.Len() - 200
+		room := most - b.Len() - 200
 		for _, later := range sections[i+1:] {
 			room -= len(later.head) + leastShare
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/escape"
+	"github.com/echoeval/echoeval/reports/transcript"
 )
 
 // Show writes everything about one item: the transcript with each call beside its result, checks, invariants with their evidence, the cassette, tokens and cost. An empty provider means all of them; all repeats are shown.
@@ -158,7 +159,7 @@ func (p *printer) block(text string) {
 func (p *printer) transcript(t trace.Trace) {
 	var system string
 	var tools []string
-	paired := pair(t.Events)
+	paired := transcript.Pair(t.Events)
 	for i := range t.Events {
 		e := &t.Events[i]
 		switch {
@@ -185,9 +186,9 @@ func (p *printer) transcript(t trace.Trace) {
 			p.exchange(e)
 		case e.Reply != nil:
 			p.title("#%d assistant, step %d%s", e.N, e.Step, timing(e.Reply))
-			p.message(e.Reply.Message, paired.of(i))
+			p.message(e.Reply.Message, paired.Of(i))
 		case e.Tool != nil:
-			if paired.orphan(i) {
+			if paired.Orphan(i) {
 				p.title("#%d tool %s, answering no call", e.N, escape.Line(e.Tool.Name))
 				p.ran(e)
 			}
@@ -230,47 +231,6 @@ func timing(r *trace.Reply) string {
 	}
 	return text
 }
-
-// pairs maps the calls of a reply to the events in which they ran.
-type pairs struct {
-	events []trace.Event
-	byCall map[int]map[string]int // event of the reply, id of the call: event of the tool
-	used   map[int]bool
-}
-
-// pair looks for each call of a reply among the tools that ran before the next reply.
-func pair(events []trace.Event) pairs {
-	p := pairs{events: events, byCall: map[int]map[string]int{}, used: map[int]bool{}}
-	reply := -1
-	for i := range events {
-		switch e := &events[i]; {
-		case e.Reply != nil:
-			reply = i
-			p.byCall[i] = map[string]int{}
-			for _, call := range e.Reply.Message.ToolCalls() {
-				p.byCall[i][call.ID] = -1
-			}
-		case e.Tool != nil && reply >= 0:
-			if ran, asked := p.byCall[reply][e.Tool.CallID]; asked && ran < 0 {
-				p.byCall[reply][e.Tool.CallID] = i
-				p.used[i] = true
-			}
-		}
-	}
-	return p
-}
-
-// of returns how to find the run of a call in the reply at event i.
-func (p pairs) of(i int) func(id string) *trace.Event {
-	return func(id string) *trace.Event {
-		if at, ok := p.byCall[i][id]; ok && at >= 0 {
-			return &p.events[at]
-		}
-		return nil
-	}
-}
-
-func (p pairs) orphan(i int) bool { return !p.used[i] }
 
 // message writes the parts of a message in order. Calls stand with what came of them; results of earlier turns stand alone.
 func (p *printer) message(m conversation.Message, ran func(id string) *trace.Event) {

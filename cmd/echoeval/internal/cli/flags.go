@@ -54,6 +54,7 @@ type runOptions struct {
 	compared     bool // with a baseline, as every command is that has these flags
 	failOn       []string
 	formats      []string
+	datasets     int // of the command; a file may be shared by several
 	asJSON       bool
 	all          bool
 	quiet        bool
@@ -182,6 +183,7 @@ func (o *runOptions) repeats() (first, most int, err error) {
 
 // checkFormats refuses, before anything runs, reports that would overwrite one another or something else.
 func (o *runOptions) checkFormats(s *State, datasets int) error {
+	o.datasets = datasets
 	taken := map[string]string{}
 	for _, f := range o.formats {
 		name, path, given := strings.Cut(f, "=")
@@ -194,7 +196,7 @@ func (o *runOptions) checkFormats(s *State, datasets int) error {
 			continue
 		case path == "":
 			return usage("--format junit=out/junit.xml", "--format %s: the path is empty", f)
-		case datasets > 1:
+		case datasets > 1 && r.Several == nil:
 			return usage("--format "+name+" writes each into its run's folder", "--format %s: one path for %d datasets", f, datasets)
 		case r.File != "" && !strings.EqualFold(filepath.Ext(path), filepath.Ext(r.File)):
 			return usage("--format "+name+"=out/"+r.File, "--format %s: the path does not end in %s", f, filepath.Ext(r.File))

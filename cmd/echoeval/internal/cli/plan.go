@@ -36,6 +36,7 @@ type planned struct {
 	reference  *reference
 	record     string // the command that records the dataset again, as it was selected
 	bar        *progress
+	finished   finishedRun // once the run has ended
 }
 
 // openDataset reads a dataset with everything that the command knows.

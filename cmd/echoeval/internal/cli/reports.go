@@ -16,6 +16,8 @@ import (
 	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/csv"
 	"github.com/echoeval/echoeval/reports/escape"
+	"github.com/echoeval/echoeval/reports/github"
+	"github.com/echoeval/echoeval/reports/html"
 	jsonreport "github.com/echoeval/echoeval/reports/json"
 	"github.com/echoeval/echoeval/reports/junit"
 	"github.com/echoeval/echoeval/reports/markdown"
@@ -29,6 +31,8 @@ var reporters = []reports.Reporter{
 	{Name: "junit", File: "junit.xml", Write: junit.Write},
 	{Name: "markdown", File: "report.md", Write: markdown.Write},
 	{Name: "csv", File: "results.csv", Write: csv.Write},
+	{Name: "html", File: "report.html", Write: html.Write, Several: html.Several},
+	{Name: "github", File: "github.md", Write: github.Write, Several: github.Several},
 }
 
 func reportNames() []string {
@@ -56,10 +60,11 @@ func writeReport(s *State, run *results.Run, flag string) error {
 	default:
 		path = filepath.Join(run.Dir, "reports", r.File)
 	}
-	return reportTo(s, run, r, path)
+	return reportTo(s, []*results.Run{run}, r, path)
 }
 
-func reportTo(s *State, run *results.Run, r reports.Reporter, path string) error {
+// reportTo writes runs, of which there are several only for a kind that takes them, to a file.
+func reportTo(s *State, runs []*results.Run, r reports.Reporter, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return failure.New(failure.Internal, "the folder of %s cannot be made: %s", s.show(path), failure.Reason(err))
 	}
@@ -68,7 +73,13 @@ func reportTo(s *State, run *results.Run, r reports.Reporter, path string) error
 		return failure.New(failure.Internal, "%s cannot be written: %s", s.show(path), failure.Reason(err))
 	}
 	out := &sink{w: f}
-	if err := r.Write(out, run, reports.Options{Width: 120}); err != nil && out.err == nil {
+	opts := reports.Options{Width: 120}
+	if len(runs) > 1 {
+		err = r.Several(out, runs, opts)
+	} else {
+		err = r.Write(out, runs[0], opts)
+	}
+	if err != nil && out.err == nil {
 		return errors.Join(err, f.Close(), os.Remove(f.Name())) // the run cannot be read
 	}
 	err = errors.Join(out.err, f.Chmod(0o644), f.Close())
@@ -146,6 +157,7 @@ func newReport(s *State) *cobra.Command {
 		Example: "  echoeval report latest --format junit,json -o out",
 		RunE: func(_ *cobra.Command, args []string) error {
 			var errs []error
+			var finished []finishedRun
 			seen := map[string]bool{}
 			for _, name := range args {
 				dir, err := resolveRun(s, out, name)
@@ -156,9 +168,13 @@ func newReport(s *State) *cobra.Command {
 				if !seen[dir] {
 					seen[dir] = true
 					errs = append(errs, writeReports(s, dir, formats, folder, len(args) > 1))
+					finished = append(finished, finishedRun{dir: dir})
 				}
 			}
-			return errors.Join(errs...)
+			if err := errors.Join(errs...); err != nil {
+				return err
+			}
+			return publish(s, s.Stdout, formats, finished)
 		},
 	}
 	cmd.Flags().StringSliceVar(&formats, "format", []string{"terminal"}, "formats, separated by commas: "+strings.Join(reportNames(), ", "))
@@ -191,7 +207,7 @@ func writeReports(s *State, dir string, formats []string, folder string, several
 				path = filepath.Join(s.path(folder), filepath.Base(dir), r.File)
 			}
 		}
-		if err := reportTo(s, run, r, path); err != nil {
+		if err := reportTo(s, []*results.Run{run}, r, path); err != nil {
 			return err
 		}
 		if _, err := fmt.Fprintln(s.Stdout, s.show(path)); err != nil {

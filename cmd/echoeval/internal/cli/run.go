@@ -112,13 +112,21 @@ func runDatasets(ctx context.Context, s *State, k kind, o *runOptions, files, fl
 	ctx, stop := s.interruptible(ctx)
 	defer stop()
 	code := failure.OK
+	var finished []finishedRun
 	for _, p := range plans {
 		c, err := p.start(ctx, s, k, o, flags)
 		if err != nil {
 			s.complain(err)
 			c = failure.CodeOf(failure.WithCode(err, failure.Internal))
 		}
+		if p.finished.dir != "" {
+			finished = append(finished, p.finished)
+		}
 		code = failure.Worse(code, c)
+	}
+	if err := o.afterAll(s, finished); err != nil {
+		s.complain(err)
+		code = failure.Worse(code, failure.CodeOf(failure.WithCode(err, failure.Internal)))
 	}
 	if code != failure.OK {
 		return exit{code}
@@ -196,6 +204,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		return failure.Internal, err
 	}
 	defer run.Close()
+	p.finished = finishedRun{dir, p.dataset.Root}
 	var errs []error
 	if o.asJSON {
 		errs = append(errs, printSummary(s, summary))
@@ -203,7 +212,9 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		errs = append(errs, terminal.Write(s.Stdout, run, reports.Options{Width: s.tableWidth(), Color: s.color(o.noColor), All: o.all}))
 	}
 	for _, f := range o.formats {
-		errs = append(errs, writeReport(s, run, f))
+		if !o.shared(f) {
+			errs = append(errs, writeReport(s, run, f))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return failure.Worse(code, failure.Internal), failure.WithCode(err, failure.Internal)
@@ -261,6 +272,9 @@ func resume(ctx context.Context, s *State, k kind, o *runOptions, flags []string
 	code, err := p.finish(ctx, s, again, dir, manifest, journal, done)
 	if err != nil {
 		return err
+	}
+	if err := again.afterAll(s, []finishedRun{p.finished}); err != nil {
+		return failure.WithCode(err, failure.Internal)
 	}
 	if code != failure.OK {
 		return exit{code}
