@@ -237,6 +237,7 @@ func (p *project) expect(code int, args ...string) outcome {
 // result is a line of results.jsonl as the format says, read without the code that writes it.
 type result struct {
 	Item     string   `json:"item"`
+	ItemHash string   `json:"item_hash"`
 	Index    int      `json:"index"`
 	Provider string   `json:"provider"`
 	Repeat   int      `json:"repeat"`

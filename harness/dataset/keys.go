@@ -23,6 +23,7 @@ const (
 	keyToolMocks
 	keyApprovals
 	keyAnswers
+	keyPolicy
 	keyScript
 	keyWorkspace
 	keyChecks
@@ -73,6 +74,7 @@ var itemKeys = [keyCount]itemKey{
 	keyToolMocks:   {"tool_mocks", gathers, true, map[string]mockForm{}, "answers in place of tools: a result, or a list of cases"},
 	keyApprovals:   {"approvals", replaces, false, []approvalKeys{}, "answers to requests for approval; what none names is denied"},
 	keyAnswers:     {"answers", gathers, true, map[string]any{}, "replies to the questions of tools, by the tool's name: one, or a list in order"},
+	keyPolicy:      {"policy", merges, false, policyForm{}, "which tools the agent may use: the name of a library's policy, or a mapping"},
 	keyScript:      {"script", replaces, true, []stepForm{}, "what the provider script answers"},
 	keyWorkspace:   {"workspace", replaces, false, "", "a folder that is copied for the item"},
 	keyChecks:      {"checks", addsUp, true, []checkForm{}, "what is asked of the answer"},
@@ -98,7 +100,7 @@ var itemKeyNames = func() []string {
 }()
 
 // laterItemKeys are keys of the format that this version does not read.
-var laterItemKeys = []string{"audio", "database", "policy", "channels", "artifacts"}
+var laterItemKeys = []string{"audio", "database", "channels", "artifacts"}
 
 // instead tells what a layer takes back without saying so: one way of speaking takes the place of another.
 var instead = []struct {
@@ -137,6 +139,23 @@ type approvalKeys struct {
 	Scope  *string `yaml:"scope" values:"once,session,always" doc:"how far the answer reaches, once unless given"`
 }
 
+type policyKeys struct {
+	Tools    *policyToolsKeys    `yaml:"tools"`
+	Security *policySecurityKeys `yaml:"security"`
+	Hardened *bool               `yaml:"hardened" doc:"daemon and public_gateway deny skill_run and the tools of MCP servers too"`
+}
+
+type policyToolsKeys struct {
+	Profile   *string   `yaml:"profile" values:"minimal,messaging,coding,full" doc:"which tools it may use, full unless given"`
+	Allow     *[]string `yaml:"allow" doc:"the only tools, whatever the profile"`
+	AlsoAllow *[]string `yaml:"also_allow" doc:"tools beside the profile"`
+	Deny      *[]string `yaml:"deny" doc:"tools that are denied whatever else is said"`
+}
+
+type policySecurityKeys struct {
+	Profile *string `yaml:"profile" values:"personal_cli,daemon,public_gateway" doc:"what is denied because of who may ask, personal_cli unless given"`
+}
+
 type quarantineKeys struct {
 	Owner  string `yaml:"owner,required" doc:"who looks after it"`
 	Until  string `yaml:"until,required" doc:"the last day, 2027-01-31"`
@@ -153,7 +172,7 @@ type caseKeys struct {
 type normalizeKeys struct {
 	In    string `yaml:"in,required" values:"system,user,tool,any" doc:"where it looks"`
 	Regex string `yaml:"regex,required" doc:"an RE2 expression"`
-	As    string `yaml:"as,required" doc:"what stands in place of what matches"`
+	As    string `yaml:"as,required" schema:"placeholder" doc:"what stands in place of what matches"`
 }
 
 type providerLimitsKeys struct {
@@ -173,6 +192,7 @@ type (
 	fractionForm  struct{}
 	shareForm     struct{}
 	repeatForm    struct{}
+	policyForm    struct{}
 )
 
 // modifiers stand beside a check's kind.

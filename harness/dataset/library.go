@@ -146,7 +146,7 @@ func (d *Dataset) library(file string, named failure.Position, p *strict.Problem
 	each(keys.Checks, "checks", d.defineCheck)
 	each(keys.Invariants, "invariants", d.defineInvariant)
 	each(keys.Policies, "policies", func(key strict.Key, v strict.Node, at *strict.Problems) {
-		if d.define("policy", key, nil, at) && !mapping(v, at.Key(key.Name)).IsZero() {
+		if policyOf(v, at.Key(key.Name)); d.define("policy", key, nil, at) {
 			d.libraries.policies[key.Name] = v
 		}
 	})

@@ -212,7 +212,7 @@ var _ = Describe("libraries", func() {
 		Entry(nil, "invariants: [loop]", `d:6:40: items[0].invariants[0]: unknown invariant "loop" | did you mean "loops"?`),
 		Entry(nil, "invariants: [exec-rule]", `d:6:40: items[0].invariants[0]: "exec-rule" is a rule (key "never"); rules are not read by this version | remove it; reading the file without it would run something else than it says`),
 		Entry(nil, "invariants: [{rule: x}]", `d:6:41: items[0].invariants[0]: rules (key "rule") are not read by this version | remove it; reading the file without it would run something else than it says`),
-		Entry(nil, "policy: public", `d:6:27: items[0]: key "policy" is not read by this version | remove it; reading the file without it would run something else than it says`),
+		Entry(nil, "policy: publc", `d:6:35: items[0].policy: no library defines a policy "publc" | did you mean "public"?`),
 	)
 })
 

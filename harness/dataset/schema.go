@@ -53,6 +53,7 @@ func (b schemaOf) of(value any) schema { return b.s.Of(reflect.TypeOf(value)) }
 func (b schemaOf) register() {
 	item := func() schema { return b.s.Define("item", func() schema { return b.item(true, "") }) }
 	check := func() schema { return b.s.Define("check", b.check) }
+	policy := func() schema { return b.s.Define("policy", func() schema { return b.of(policyKeys{}) }) }
 	provider := func() schema { return b.s.Define("provider", func() schema { return b.of(providerKeys{}) }) }
 	b.s.Types = map[reflect.Type]func() strict.Schema{
 		reflect.TypeFor[inputForm]():     func() schema { return b.s.Define("input", input) },
@@ -63,11 +64,13 @@ func (b schemaOf) register() {
 		reflect.TypeFor[invariantForm](): b.invariant,
 		reflect.TypeFor[fractionForm]():  func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "maximum": 1}) },
 		reflect.TypeFor[shareForm]():     func() schema { return schema{"type": "string", "pattern": `^\s*(>=|<=|==|>|<)\s*[0-9]*\.?[0-9]+\s*$`} },
+		reflect.TypeFor[policyForm]():    func() schema { return strict.AnyOf(anyText, policy()) },
 		reflect.TypeFor[repeatForm]():    func() schema { return schema{"type": "integer", "minimum": 1, "maximum": maxRepeat} },
 	}
 	b.s.Named = map[string]func() strict.Schema{
 		"version":        func() schema { return schema{"const": 1} },
 		"name":           func() schema { return schema{"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,79}$"} },
+		"placeholder":    func() schema { return schema{"type": "string", "pattern": `^[A-Za-z0-9._-]+$`} },
 		"text":           func() schema { return anyText },
 		"values":         func() schema { return anyObject },
 		"values_or_null": func() schema { return strict.OrNull(anyObject) },
@@ -92,7 +95,7 @@ func (b schemaOf) register() {
 			return object(b.s.Define("check", b.check))
 		},
 		"library_invariants": func() schema { return object(anyObject) },
-		"policies":           func() schema { return object(anyObject) },
+		"policies":           func() schema { return object(policy()) },
 		"library_providers":  func() schema { return list(schema{"allOf": []any{provider(), schema{"required": []any{"id"}}}}) },
 	}
 }

@@ -113,10 +113,6 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			return run, err
 		}
 	}
-	equal, err := normalizations(r.opts.Dataset.Normalize)
-	if err != nil {
-		return run, err
-	}
 	run.session, err = replay.Open(replay.Config{
 		Mode: j.mode, Path: path, Display: file,
 		Expect: cassette.Header{
@@ -124,7 +120,7 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,
 		},
 		Redactions:    redacted,
-		Normalize:     equal,
+		Normalize:     r.normalize,
 		Secrets:       &r.detector,
 		Drift:         r.opts.Drift,
 		AllowLeftover: r.opts.AllowLeftover || r.opts.Dataset.AllowLeftover,
@@ -137,16 +133,18 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	return run, err
 }
 
-func normalizations(rules []dataset.Normalize) ([]cassette.Normalization, error) {
+// normalizations compiles the rules of replay.normalize.
+func normalizations(rules []dataset.Normalize, p *strict.Problems) []cassette.Normalization {
 	var out []cassette.Normalization
-	for _, rule := range rules {
+	for i, rule := range rules {
 		n, err := cassette.NewNormalization(cassette.Part(rule.In), rule.Regex, rule.As)
 		if err != nil {
-			return nil, failure.At(rule.Pos, failure.Input, "replay.normalize: %w", err)
+			p.Key("replay").Key("normalize").At(i).Add(rule.Pos, "", "%s", err)
+			continue
 		}
 		out = append(out, n)
 	}
-	return out, nil
+	return out
 }
 
 // show gives a path relative to the project's root, with slashes, where it lies below it, and else its last three parts: no line holds an absolute path.
@@ -252,7 +250,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	}
 	started := r.session.Clock().Now()
 	var target Target = AgentTarget{
-		Config:    r.column.Agent,
+		Config:    agentOf(r.item, r.column),
 		ModelName: r.column.Provider.Model,
 		Model:     r.model,
 	}
@@ -393,7 +391,7 @@ func (r *itemRun) look(line *eval.Result, out Outcome) {
 func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome) eval.Status {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
 	var problems strict.Problems
-	env := score.Env{Tools: r.column.Agent.Tools, Programs: r.programs(), Redact: r.redact}
+	env := score.Env{Tools: permitted(r.item, r.column.Agent.Tools), Programs: r.programs(), Redact: r.redact}
 	item := score.Item{ID: r.item.ID, Provider: r.column.Provider.ID, Repeat: r.repeat, Group: r.item.Group, Tags: r.item.Tags, Vars: r.item.Vars, Metadata: r.item.Metadata}
 	c := score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Item: item, Expected: r.item.Expected}
 	for _, check := range score.Compile(checkSpecs(r.item), env, &problems) {

@@ -17,8 +17,10 @@ import (
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/guard"
+	"github.com/echoeval/echoeval/core/policy"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/invariant"
 	"github.com/echoeval/echoeval/harness/replay"
@@ -42,6 +44,11 @@ type Experiment struct {
 	// quarantined are the items whose verdict does not count, or did not until lately.
 	quarantined []results.Quarantine
 	spaces      workspaces
+	cautions    cautions
+	// everyName are the tools that a policy may name, sorted.
+	everyName []string
+	// normalize are the rules of replay.normalize.
+	normalize []cassette.Normalization
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
@@ -57,6 +64,13 @@ func New(opts Options) (*Experiment, error) {
 	for i := range opts.Columns {
 		e.checkAgent(&opts.Columns[i], &p)
 	}
+	e.everyName = append(policy.Names(), e.names()...)
+	for i := range opts.Columns {
+		e.everyName = append(e.everyName, opts.Columns[i].Agent.Tools...)
+	}
+	slices.Sort(e.everyName)
+	e.everyName = slices.Compact(e.everyName)
+	e.normalize = normalizations(opts.Dataset.Normalize, &p)
 	unseen := map[string]bool{}
 	for _, id := range opts.Items {
 		unseen[id] = true
@@ -249,7 +263,7 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 	var seen [][]string
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		tools := c.Agent.Tools
+		tools := permitted(item, c.Agent.Tools)
 		if !runsOn(item, c) || slices.ContainsFunc(seen, func(s []string) bool { return slices.Equal(s, tools) }) {
 			continue
 		}
@@ -262,14 +276,7 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 	invariant.Select(invariantSpecs(item), item.Drop, p)
 	e.checkNeeds(item, p)
 	e.checkWorld(item, p)
-	for _, later := range []struct {
-		key string
-		set bool
-	}{{"approvals", len(item.Approvals) > 0}, {"answers", len(item.Answers) > 0}} {
-		if later.set {
-			p.Key(later.key).Add(item.Pos, "mock the tool: tool_mocks", "%s are not in this version: no tool asks yet, and what is denied here would run", later.key)
-		}
-	}
+	e.checkPolicy(item, p)
 	if names := hiddenNames(e.specs, item); len(names) > 0 {
 		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
 	}
@@ -311,6 +318,7 @@ func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 			score.CompileArguments(c.Args, p)
 		}
 	}
+	e.checkAsked(item, slices.Sorted(maps.Keys(known)), p)
 	if item.User != nil {
 		if _, err := e.user(item); err != nil {
 			p.AddError(err)
@@ -336,7 +344,7 @@ func (e *Experiment) checkNeeds(item *dataset.Item, p *strict.Problems) {
 	hasTools := false
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		hasTools = hasTools || runsOn(item, c) && len(c.Agent.Tools) > 0
+		hasTools = hasTools || runsOn(item, c) && len(permitted(item, c.Agent.Tools)) > 0
 	}
 	for _, v := range item.Invariants {
 		switch need := invariant.NeedOf(v.Name); {

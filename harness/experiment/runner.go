@@ -69,7 +69,7 @@ func (e *Experiment) fold(dir string, w warnings, dropped func(int) []string, no
 		Dropped:     dropped,
 		Quarantined: e.quarantined,
 		Orphaned:    orphans,
-		Warnings:    append(datasetWarnings(e.opts.Dataset), w.list()...),
+		Warnings:    append(datasetWarnings(e.Warnings()), w.list()...),
 		Look:        e.opts.Look,
 		Judge:       judge,
 	})

@@ -192,9 +192,6 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 func users(s *State, d *dataset.Dataset, mode replay.Mode, up upstreams, o *runOptions) (map[string]*experiment.Column, error) {
 	var providers []dataset.Provider
 	for _, p := range d.Roles {
-		if p.Role == dataset.RoleJudge {
-			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: judges are not in this version", p.ID), "leave it out, or ask a program: checks: [{command: [...]}]")
-		}
 		if p.Role == dataset.RoleUser {
 			providers = append(providers, p)
 		}

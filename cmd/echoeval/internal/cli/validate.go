@@ -237,7 +237,7 @@ func validateDataset(s *State, file string, v validated) (validated, error) {
 		return v, err
 	}
 	v.text = fmt.Sprintf("dataset %s, %s on %s", p.dataset.Name, count(p.dataset.Count, "item"), count(len(p.experiment.Head().Providers), "provider"))
-	for _, w := range p.dataset.Warnings {
+	for _, w := range p.experiment.Warnings() {
 		v.Warnings = append(v.Warnings, problem{At: w.At.String(), Message: w.Text, Hints: []string{w.Hint}})
 	}
 	return v, nil
