@@ -37,19 +37,19 @@ type Provider struct {
 type Price struct{ Input, Output money.USD }
 
 type providerKeys struct {
-	ID        *string             `yaml:"id"`
-	Provider  string              `yaml:"provider,required"`
+	ID        *string             `yaml:"id" schema:"provider_id"`
+	Provider  string              `yaml:"provider,required" schema:"filled"`
 	Model     *string             `yaml:"model"`
-	BaseURL   *string             `yaml:"base_url"`
-	APIKeyEnv *string             `yaml:"api_key_env"`
+	BaseURL   *string             `yaml:"base_url" schema:"address"`
+	APIKeyEnv *string             `yaml:"api_key_env" schema:"variable"`
 	Agent     strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
 	Role      *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
 	Price     *priceKeys          `yaml:"price" doc:"USD per million tokens"`
 	Limits    *providerLimitsKeys `yaml:"limits"`
 
-	MaxTokens         *int     `yaml:"max_tokens"`
-	Temperature       *float64 `yaml:"temperature"`
-	TopP              *float64 `yaml:"top_p"`
+	MaxTokens         *int     `yaml:"max_tokens" schema:"positive"`
+	Temperature       *float64 `yaml:"temperature" schema:"amount"`
+	TopP              *float64 `yaml:"top_p" schema:"share_or_null"`
 	Seed              *int64   `yaml:"seed"`
 	Stop              []string `yaml:"stop"`
 	ToolChoice        *string  `yaml:"tool_choice"`
@@ -67,8 +67,8 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 }
 
 type priceKeys struct {
-	Input  *float64 `yaml:"input,required"`
-	Output *float64 `yaml:"output,required"`
+	Input  *float64 `yaml:"input,required" schema:"amount"`
+	Output *float64 `yaml:"output,required" schema:"amount"`
 }
 
 func (d *Dataset) providers(n strict.Node, p *strict.Problems) {
