@@ -319,7 +319,7 @@ func (p *project) runs() []string {
 		Expect(json.Unmarshal(data, &manifest)).To(Succeed())
 		rel, err := filepath.Rel(p.dir, filepath.Dir(file))
 		Expect(err).NotTo(HaveOccurred())
-		if !slices.Contains(slices.Collect(maps.Keys(started)), rel) && filepath.Base(rel) != "latest" {
+		if !slices.Contains(slices.Collect(maps.Keys(started)), rel) && !strings.HasPrefix(filepath.Base(rel), "latest") {
 			started[rel] = manifest.Started
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -183,8 +184,8 @@ func (r *itemRun) explain(err error) {
 	if r.cassette == nil {
 		return
 	}
-	switch replay.CauseOf(err) {
-	case replay.Missing, "":
+	switch cause := replay.CauseOf(err); {
+	case cause == "" || cause == replay.Missing, cause == replay.Secret && errors.Is(err, fs.ErrNotExist):
 		return
 	}
 	r.cassette.State = eval.CassetteStale

@@ -19,6 +19,8 @@ type outlook struct {
 	// Recorded is how many of the runs ask a vendor, at most where only what is stale is recorded.
 	Recorded spending `json:"recorded"`
 	AtMost   bool     `json:"at_most"`
+	// Missing is how many of the runs have no cassette. In a replay they are stale.
+	Missing int `json:"missing"`
 	// OverBudget says that it is more than --max-cost allows.
 	OverBudget bool `json:"over_budget"`
 }
@@ -28,6 +30,10 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	head := p.experiment.Head()
 	look := outlook{Dataset: p.dataset.Name, Mode: head.Mode, Items: head.Selected.Items, Runs: head.Lines}
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
+	var err error
+	if look.Missing, err = p.experiment.Missing(); err != nil {
+		return err
+	}
 	if head.Mode != string(replay.Replay) {
 		e, err := estimate(p, map[string]*mean{}, func(experiment.Cassette) (string, bool) { return eval.CauseMissing, true })
 		if err != nil {
@@ -45,6 +51,9 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	switch {
 	case head.Mode == string(replay.Replay):
 		text += ", nothing is dialled"
+		if look.Missing > 0 {
+			text += fmt.Sprintf("; %s no cassette", has(look.Missing))
+		}
 	default:
 		if look.AtMost {
 			text += ", at most"
@@ -59,8 +68,20 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)
 	}
-	_, err := fmt.Fprintln(s.Stdout, text)
-	return unwritable(err)
+	if _, err := fmt.Fprintln(s.Stdout, text); err != nil {
+		return unwritable(err)
+	}
+	if head.Mode == string(replay.Replay) && look.Missing > 0 {
+		fmt.Fprintf(s.Stderr, "hint: %s --stale\n", p.record)
+	}
+	return nil
+}
+
+func has(n int) string {
+	if n == 1 {
+		return "1 has"
+	}
+	return fmt.Sprintf("%d have", n)
 }
 
 // price says what is known of the cost.
