@@ -447,9 +447,9 @@ var _ = Describe("kill -9 at random", Serial, func() {
 			expectSameFiles(p.files("fixtures"), want)
 			Expect(p.files(run)).To(HaveLen(4))
 			Expect(p.identity(run)).To(Equal(identity))
+			p.expectClean()
 			o = p.succeed("cassette", "verify", "many.yaml")
 			Expect(o.stdout).To(ContainSubstring("300 fresh, 0 stale, 0 missing, 0 orphaned"))
-			p.expectClean()
 		}
 		AddReportEntry("recordings", count.String())
 	})
