@@ -195,6 +195,8 @@ var _ = Describe("what runs", func() {
 		left := filepath.Join(p.temp, "echoeval-run-123")
 		Expect(os.MkdirAll(filepath.Join(left, "456"), 0o755)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(left, "lock"), nil, 0o600)).To(Succeed())
+		// One that was being cleared away when that was killed has no lock any more.
+		Expect(os.MkdirAll(filepath.Join(p.temp, "echoeval-run-124", "456"), 0o755)).To(Succeed())
 		p.succeed("run", quickstart) // which expects an empty temporary folder afterwards
 	})
 
