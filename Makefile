@@ -10,7 +10,7 @@ LDFLAGS     := -s -w -X github.com/echoeval/echoeval/cmd/echoeval/internal/cli.V
 STATICCHECK := go tool -modfile=ci/tools/go.mod staticcheck
 GO_DIRS     := $(wildcard ci cmd core harness providers reports)
 
-.PHONY: help build test check fmt tidy vet lint rules bench record golden demo
+.PHONY: help build test kill check fmt tidy vet lint rules bench record golden demo
 
 help: ## list the targets (the default)
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,9 @@ build: ## build the static binary bin/echoeval
 
 test: ## run all tests with the race detector, in random order
 	go test -race -count=1 -shuffle=on ./...
+
+kill: ## kill 500 commands at random and go on with each; the suite kills a few
+	ECHOEVAL_KILLS=500 go test -count=1 -v -timeout 90m ./cmd/echoeval -ginkgo.v -ginkgo.focus 'kill -9 at random'
 
 check: fmt tidy vet lint rules ## everything but the tests of the packages: format, modules, vet, lint, rules of the tree
 

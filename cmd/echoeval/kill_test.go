@@ -3,6 +3,8 @@
 package main_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -10,11 +12,11 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/dnaeon/go-vcr/v2/cassette"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -95,7 +97,7 @@ func (p *project) whenRunning(s *process, items int) string {
 		found, err := filepath.Glob(p.path(".echoeval/runs/*/journal.jsonl"))
 		Expect(err).NotTo(HaveOccurred())
 		for _, file := range found {
-			if filepath.Base(filepath.Dir(file)) != "latest" {
+			if !strings.HasPrefix(filepath.Base(filepath.Dir(file)), "latest") { // nor a draft of the link
 				rel, err := filepath.Rel(p.dir, filepath.Dir(file))
 				Expect(err).NotTo(HaveOccurred())
 				run = rel
@@ -126,69 +128,6 @@ func (p *project) sweep() {
 var temporary = regexp.MustCompile(`(^|/)\.[^/]+\.tmp[^/]*$`)
 
 var _ = Describe("kill -9", func() {
-	It("twenty times in runs: each goes on to the same bytes as an undisturbed one", func() {
-		p := recordMany()
-		p.succeed("run", "many.yaml")
-		want := p.identity(p.last())
-		var took time.Duration
-		for range 2 {
-			began := time.Now()
-			p.succeed("run", "many.yaml", "--concurrency", "4")
-			took = time.Since(began)
-			Expect(p.identity(p.last())).To(Equal(want))
-		}
-		seed := uint64(GinkgoRandomSeed())
-		random := rand.New(rand.NewPCG(seed, 1))
-		fmt.Fprintf(GinkgoWriter, "seed %d, an undisturbed run takes %s\n", seed, took)
-		var kills, unfinished, partly, resumed int
-		for round := 0; unfinished < 20; round++ {
-			Expect(round).To(BeNumerically("<", 60), "runs end before they can be killed")
-			before := len(p.runs())
-			args := []string{"run", "many.yaml", "--concurrency", "4"}
-			var run string
-			for attempt := 0; ; attempt++ {
-				Expect(attempt).To(BeNumerically("<", 20), "round %d does not end", round)
-				s := p.start(p.command(args...))
-				var fuse <-chan time.Time
-				if attempt == 0 || random.IntN(4) == 0 {
-					fuse = time.After(time.Duration(random.Int64N(int64(took))))
-				}
-				select {
-				case <-fuse:
-					kills++
-					Expect(s.cmd.Process.Kill()).To(Succeed())
-				case err := <-s.ended:
-					s.ended <- err
-				}
-				o := p.end(s)
-				p.sweep()
-				runs := p.runs()
-				if len(runs) == before {
-					// Killed before there was a run to go on with.
-					Expect(o.signal).To(Equal(syscall.SIGKILL), "%s", o)
-					continue
-				}
-				run = runs[before]
-				Expect(runs).To(HaveLen(before+1), "a resumed run stays in its folder")
-				if o.signal == 0 {
-					Expect(o.code).To(Equal(0), "%s", o)
-					break
-				}
-				unfinished++
-				if n := p.journalled(run); n > 0 && n < many {
-					partly++
-				}
-				args = []string{"run", "--resume", run}
-				resumed++
-			}
-			Expect(p.files(run)).To(HaveLen(4), "manifest, results, summary and one segment of traces")
-			Expect(p.identity(run)).To(Equal(want), "round %d", round)
-		}
-		fmt.Fprintf(GinkgoWriter, "%d kills, %d of them in a run, %d of these between two items; resumed %d times\n", kills, unfinished, partly, resumed)
-		Expect(partly).To(BeNumerically(">=", 10), "hardly a run was disturbed in its middle")
-		Expect(p.results(p.last())).To(HaveLen(many))
-	})
-
 	It("before the first line leaves a run that can be gone on with", func() {
 		p := recordMany()
 		p.succeed("run", "many.yaml")
@@ -224,54 +163,6 @@ var _ = Describe("kill -9", func() {
 		Expect(o.all()).NotTo(ContainSubstring("incomplete"))
 	})
 
-	It("in a recording: every cassette is whole, and the recording goes on to the same bytes", func() {
-		undisturbed := manyProject()
-		first := undisturbed.emulate("script.yaml")
-		undisturbed.succeed("record", "many.yaml", first.upstream(), "--recorded-at", recordedAt)
-		want := undisturbed.files("fixtures")
-		Expect(want).To(HaveLen(many))
-
-		p := manyProject()
-		e := p.emulate("script.yaml")
-		seed := uint64(GinkgoRandomSeed())
-		random := rand.New(rand.NewPCG(seed, 2))
-		s := p.start(p.command("record", "many.yaml", e.upstream(), "--recorded-at", recordedAt))
-		run := p.whenRunning(s, 1)
-		for range 6 {
-			time.Sleep(time.Duration(random.Int64N(int64(60 * time.Millisecond))))
-			Expect(s.cmd.Process.Kill()).To(Succeed())
-			o := p.end(s)
-			p.sweep()
-			if o.signal == 0 {
-				break
-			}
-			whole := 0
-			for file, text := range p.files("fixtures") {
-				if temporary.MatchString(file) {
-					continue // left by the kill; no reader takes it for a cassette
-				}
-				Expect(text).To(Equal(want[file]), "%s is not whole", file)
-				_, err := cassette.Load(strings.TrimSuffix(p.path("fixtures/"+file), ".yaml"))
-				Expect(err).NotTo(HaveOccurred())
-				whole++
-			}
-			Expect(whole).To(BeNumerically(">=", p.journalled(run)), "what the journal holds has its cassette")
-			s = p.start(p.command("run", "--resume", run))
-		}
-		o := p.await(s)
-		Expect(o.code).To(Equal(0), "%s", o)
-		got := p.files("fixtures")
-		maps.DeleteFunc(got, func(file, _ string) bool { return temporary.MatchString(file) })
-		expectSameFiles(got, want)
-		Expect(p.runs()).To(HaveLen(1))
-		Expect(p.results(run)).To(HaveLen(many))
-		for _, file := range []string{"/results.jsonl", "/traces/001.jsonl", "/summary.json"} {
-			Expect(p.read(run+file)).To(Equal(undisturbed.read(undisturbed.last()+file)), file)
-		}
-		o = p.succeed("cassette", "verify", "many.yaml")
-		Expect(o.stdout).To(ContainSubstring("300 fresh, 0 stale, 0 missing, 0 orphaned"))
-	})
-
 	It("in a save leaves nothing that a later recording does not clear away", func() {
 		p := recordMany()
 		const file = "fixtures/cassettes/many/openai_gpt-4o-mini/item-007.yaml"
@@ -285,6 +176,373 @@ var _ = Describe("kill -9", func() {
 		expectSameFiles(p.files("fixtures"), before)
 	})
 })
+
+// kills is how many processes the specs of random kills end: few in the suite, as many as ECHOEVAL_KILLS says where it is set.
+func kills() int {
+	GinkgoHelper()
+	text := os.Getenv("ECHOEVAL_KILLS")
+	if text == "" {
+		return 20
+	}
+	n, err := strconv.Atoi(text)
+	Expect(err).NotTo(HaveOccurred(), "ECHOEVAL_KILLS")
+	Expect(n).To(BeNumerically(">=", 20), "ECHOEVAL_KILLS")
+	return n
+}
+
+// The phases of a command that a kill can hit.
+const (
+	atStart  = "before there is a run"
+	inItems  = "between the first item and the last"
+	inFold   = "in the fold"
+	atEnd    = "behind the fold"
+	inMerge  = "in a merge"
+	inRecord = "in a recording"
+)
+
+// tally counts the kills that hit a living process, by phase.
+type tally map[string]int
+
+func (t tally) String() string {
+	var b strings.Builder
+	total := 0
+	for _, phase := range slices.Sorted(maps.Keys(t)) {
+		fmt.Fprintf(&b, "  %5d %s\n", t[phase], phase)
+		total += t[phase]
+	}
+	return fmt.Sprintf("%d kills of living processes\n%s", total, &b)
+}
+
+// phase says how far a run was when it was killed. run is "" where there is none.
+func (p *project) phase(run string) string {
+	GinkgoHelper()
+	if run == "" {
+		return atStart
+	}
+	var manifest struct{ Finished *string }
+	Expect(json.Unmarshal([]byte(p.read(run+"/manifest.json")), &manifest)).To(Succeed(), "a manifest is whole")
+	data, err := os.ReadFile(p.path(run + "/journal.jsonl"))
+	switch {
+	case manifest.Finished != nil:
+		return atEnd
+	case err != nil && p.has(run+"/results.jsonl"), bytes.Count(data, []byte("\n")) >= many:
+		return inFold
+	}
+	return inItems
+}
+
+func (p *project) has(name string) bool {
+	_, err := os.Stat(p.path(name))
+	return err == nil
+}
+
+// kill starts a command, kills it when a while has passed, and says whether it was still alive.
+func (p *project) kill(after time.Duration, args ...string) (outcome, bool) {
+	GinkgoHelper()
+	s := p.start(p.command(args...))
+	select {
+	case <-time.After(after):
+		_ = s.cmd.Process.Kill() // it may have ended
+	case err := <-s.ended:
+		s.ended <- err
+	}
+	o := p.end(s)
+	return o, o.signal == syscall.SIGKILL
+}
+
+// complete runs a command that succeeds. In the temporary folder may lie what kills have left: only a run that makes workspaces clears it away.
+func (p *project) complete(args ...string) {
+	GinkgoHelper()
+	o := p.end(p.start(p.command(args...)))
+	Expect(o.code).To(Equal(0), "%s", o)
+}
+
+// newRun is the run that there was not before, "" for none.
+func (p *project) newRun(before []string) string {
+	GinkgoHelper()
+	var found []string
+	for _, run := range p.runs() {
+		if !slices.Contains(before, run) {
+			found = append(found, run)
+		}
+	}
+	Expect(len(found)).To(BeNumerically("<=", 1))
+	if len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
+
+// expectClean expects that a later run has cleared away what kills have left, and that nothing temporary lies anywhere.
+func (p *project) expectClean() {
+	GinkgoHelper()
+	p.succeed("run", "many.yaml", "--concurrency", "2") // it expects an empty temporary folder too
+	for name := range p.files(".") {
+		Expect(temporary.MatchString(name) || strings.HasSuffix(name, ".tmp")).To(BeFalse(), "%s is left for ever", name)
+	}
+}
+
+var _ = Describe("kill -9 at random", Serial, func() {
+	var random *rand.Rand
+	BeforeEach(func() {
+		seed := uint64(GinkgoRandomSeed())
+		random = rand.New(rand.NewPCG(seed, 7))
+		fmt.Fprintf(GinkgoWriter, "seed %d\n", seed)
+	})
+	within := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+	const concurrency = "4"
+
+	// undisturbed makes a project with a finished run, and says what it is and how long it took.
+	undisturbed := func() (p *project, want string, took time.Duration) {
+		p = recordMany()
+		for range 2 { // the first one warms up
+			began := time.Now()
+			p.succeed("run", "many.yaml", "--concurrency", concurrency)
+			took = time.Since(began)
+		}
+		return p, p.identity(p.last()), took
+	}
+	// resume goes on with a run until it ends, disturbing it now and then.
+	resume := func(p *project, run string, took time.Duration, count tally) {
+		GinkgoHelper()
+		for attempt := 0; ; attempt++ {
+			Expect(attempt).To(BeNumerically("<", 30))
+			if random.IntN(3) > 0 {
+				p.complete("run", "--resume", run)
+				return
+			}
+			if o, hit := p.kill(within(took), "run", "--resume", run); !hit {
+				Expect(o.code).To(Equal(0), "%s", o)
+				return
+			}
+			count[p.phase(run)]++
+		}
+	}
+	total := func(t tally) (n int) {
+		for _, c := range t {
+			n += c
+		}
+		return n
+	}
+
+	It("ends a run anywhere, and it goes on to the same bytes", func() {
+		p, want, took := undisturbed()
+		count := tally{}
+		for rounds := 0; total(count) < kills()*2/5; rounds++ {
+			Expect(rounds).To(BeNumerically("<", 20*kills()), "runs end before they can be killed")
+			before := p.runs()
+			o, hit := p.kill(within(took+took/8), "run", "many.yaml", "--concurrency", concurrency)
+			run := p.newRun(before)
+			if !hit {
+				Expect(o.code).To(Equal(0), "%s", o)
+				Expect(p.identity(run)).To(Equal(want))
+				continue
+			}
+			count[p.phase(run)]++
+			if run == "" {
+				continue
+			}
+			resume(p, run, took, count)
+			Expect(p.files(run)).To(HaveLen(4), "manifest, results, summary and one segment of traces")
+			Expect(p.identity(run)).To(Equal(want), "round %d", rounds)
+			Expect(os.RemoveAll(p.path(run))).To(Succeed())
+		}
+		p.expectClean()
+		AddReportEntry("runs", count.String())
+		Expect(count[inItems]).To(BeNumerically(">", 0))
+	})
+
+	It("ends a fold anywhere, and it is done again to the same bytes", func() {
+		p, want, took := undisturbed()
+		// A run that was killed when its last item was in the journal.
+		var full map[string]string
+		for range 200 {
+			before := p.runs()
+			s := p.start(p.command("run", "many.yaml", "--concurrency", concurrency))
+			p.whenJournalled(s, before)
+			_ = s.cmd.Process.Kill() // it may have ended
+			o := p.end(s)
+			run := p.newRun(before)
+			if o.signal == syscall.SIGKILL && p.journalled(run) == many && !p.has(run+"/results.jsonl") {
+				full = p.files(run)
+			}
+			Expect(os.RemoveAll(p.path(run))).To(Succeed())
+			if full != nil {
+				break
+			}
+		}
+		Expect(full).NotTo(BeNil(), "no run was hit between its last item and its end")
+		fresh := func(name string) string {
+			run := ".echoeval/runs/" + name
+			for file, text := range full {
+				if !strings.HasSuffix(file, ".tmp") {
+					p.write(run+"/"+file, text)
+				}
+			}
+			return run
+		}
+		began := time.Now()
+		run := fresh("folded")
+		p.complete("run", "--resume", run)
+		fold := time.Since(began)
+		Expect(fold).To(BeNumerically("<", 4*took))
+		Expect(p.identity(run)).To(Equal(want))
+		count, halves := tally{}, 0
+		for rounds := 0; count[inFold] < kills()/4; rounds++ {
+			Expect(rounds).To(BeNumerically("<", 20*kills()), "folds end before they can be killed")
+			run := fresh(fmt.Sprintf("fold-%d", rounds))
+			if _, hit := p.kill(within(fold), "run", "--resume", run); hit {
+				count[p.phase(run)]++
+				if names := p.files(run); len(names) != len(full) || len(p.temporaries(run)) > 0 {
+					halves++ // the fold had begun to write
+				}
+			}
+			resume(p, run, fold, count)
+			Expect(p.files(run)).To(HaveLen(4))
+			Expect(p.identity(run)).To(Equal(want), "round %d", rounds)
+			Expect(os.RemoveAll(p.path(run))).To(Succeed())
+		}
+		p.expectClean()
+		AddReportEntry("folds", count.String()+fmt.Sprintf("  %5d of them when files were half written\n", halves))
+		if kills() >= 100 {
+			Expect(halves).To(BeNumerically(">", 0))
+		}
+	})
+
+	It("ends a recording anywhere: no cassette is broken, and it goes on to the same bytes", func() {
+		reference := manyProject()
+		reference.succeed("record", "many.yaml", reference.emulate("script.yaml").upstream(), "--recorded-at", recordedAt)
+		want, identity := reference.files("fixtures"), reference.identity(reference.last())
+		Expect(want).To(HaveLen(many))
+		count := tally{}
+		for rounds := 0; count[inRecord] < kills()*3/20; rounds++ {
+			Expect(rounds).To(BeNumerically("<", 20*kills()), "recordings end before they can be killed")
+			p := manyProject()
+			e := p.emulate("script.yaml")
+			s := p.start(p.command("record", "many.yaml", e.upstream(), "--recorded-at", recordedAt))
+			run := p.whenRunning(s, 0)
+			for range 10 {
+				time.Sleep(within(150 * time.Millisecond))
+				_ = s.cmd.Process.Kill() // it may have ended
+				if o := p.end(s); o.signal == 0 {
+					break
+				}
+				if p.phase(run) == inItems {
+					count[inRecord]++
+				} else {
+					count[p.phase(run)]++
+				}
+				whole := 0
+				for file, text := range p.files("fixtures") {
+					if !temporary.MatchString(file) {
+						Expect(text).To(Equal(want[file]), "%s is not whole", file)
+						whole++
+					}
+				}
+				Expect(whole).To(BeNumerically(">=", p.journalled(run)), "what the journal holds has its cassette")
+				s = p.start(p.command("run", "--resume", run))
+			}
+			o := p.end(s)
+			Expect(o.code).To(Equal(0), "%s", o)
+			expectSameFiles(p.files("fixtures"), want)
+			Expect(p.files(run)).To(HaveLen(4))
+			Expect(p.identity(run)).To(Equal(identity))
+			p.expectClean()
+			o = p.succeed("cassette", "verify", "many.yaml")
+			Expect(o.stdout).To(ContainSubstring("300 fresh, 0 stale, 0 missing, 0 orphaned"))
+		}
+		AddReportEntry("recordings", count.String())
+	})
+
+	It("ends a merge anywhere, and it is made again with the same bytes", func() {
+		p, want, _ := undisturbed()
+		args := []string{"merge"}
+		for i := range 4 {
+			before := p.runs()
+			p.succeed("run", "many.yaml", "--shard", fmt.Sprintf("%d/4", i+1))
+			args = append(args, p.newRun(before))
+		}
+		shards := map[string]string{}
+		for _, shard := range args[1:] {
+			for name, text := range p.files(shard) {
+				shards[shard+"/"+name] = text
+			}
+		}
+		var took time.Duration
+		for range 2 {
+			began := time.Now()
+			p.succeed(args...)
+			took = time.Since(began)
+			Expect(p.identity(p.last())).To(Equal(want))
+		}
+		count := tally{}
+		for rounds := 0; count[inMerge] < kills()/5; rounds++ {
+			Expect(rounds).To(BeNumerically("<", 20*kills()), "merges end before they can be killed")
+			before := p.runs()
+			_, hit := p.kill(within(took), args...)
+			killed := p.newRun(before)
+			if hit && killed == "" {
+				count[atStart]++
+			} else if hit && p.phase(killed) != atEnd {
+				count[inMerge]++
+			}
+			before = p.runs()
+			p.succeed(args...)
+			again := p.newRun(before)
+			Expect(p.files(again)).To(HaveLen(4))
+			Expect(p.identity(again)).To(Equal(want), "round %d", rounds)
+			for name, text := range shards {
+				Expect(p.read(name)).To(Equal(text), "a shard was touched")
+			}
+			if killed != "" {
+				// What it left is a run like any other, and can be finished too.
+				p.complete("run", "--resume", killed)
+				Expect(p.files(killed)).To(HaveLen(4))
+				Expect(p.identity(killed)).To(Equal(want), "round %d", rounds)
+				Expect(os.RemoveAll(p.path(killed))).To(Succeed())
+			}
+			Expect(os.RemoveAll(p.path(again))).To(Succeed())
+		}
+		p.expectClean()
+		AddReportEntry("merges", count.String())
+	})
+})
+
+// temporaries are the files of a folder that are being written, or were.
+func (p *project) temporaries(folder string) []string {
+	GinkgoHelper()
+	var found []string
+	for name := range p.files(folder) {
+		if strings.HasSuffix(name, ".tmp") || temporary.MatchString(name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// whenJournalled waits until the last item of a new run is in its journal, or until the process has ended.
+func (p *project) whenJournalled(s *process, before []string) {
+	GinkgoHelper()
+	deadline := time.Now().Add(patience)
+	for {
+		found, err := filepath.Glob(p.path(".echoeval/runs/*/journal.jsonl"))
+		Expect(err).NotTo(HaveOccurred())
+		for _, file := range found {
+			rel, err := filepath.Rel(p.dir, filepath.Dir(file))
+			Expect(err).NotTo(HaveOccurred())
+			if !strings.HasPrefix(filepath.Base(rel), "latest") && !slices.Contains(before, rel) && p.journalled(rel) >= many {
+				return
+			}
+		}
+		select {
+		case err := <-s.ended:
+			s.ended <- err
+			return
+		case <-time.After(time.Millisecond):
+		}
+		Expect(time.Now().Before(deadline)).To(BeTrue(), "the run does not end")
+	}
+}
 
 var _ = Describe("an interrupted run", func() {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {

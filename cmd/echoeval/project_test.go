@@ -237,6 +237,7 @@ func (p *project) expect(code int, args ...string) outcome {
 // result is a line of results.jsonl as the format says, read without the code that writes it.
 type result struct {
 	Item     string   `json:"item"`
+	ItemHash string   `json:"item_hash"`
 	Index    int      `json:"index"`
 	Provider string   `json:"provider"`
 	Repeat   int      `json:"repeat"`
@@ -318,7 +319,7 @@ func (p *project) runs() []string {
 		Expect(json.Unmarshal(data, &manifest)).To(Succeed())
 		rel, err := filepath.Rel(p.dir, filepath.Dir(file))
 		Expect(err).NotTo(HaveOccurred())
-		if !slices.Contains(slices.Collect(maps.Keys(started)), rel) && filepath.Base(rel) != "latest" {
+		if !slices.Contains(slices.Collect(maps.Keys(started)), rel) && !strings.HasPrefix(filepath.Base(rel), "latest") {
 			started[rel] = manifest.Started
 		}
 	}

@@ -152,14 +152,6 @@ var _ = Describe("what runs", func() {
 		p.succeed("record", quickstart, e.upstream(), "--provider", "slow", "--item", "lists-two-files")
 	})
 
-	It("is refused where it would ignore what the dataset asks for", func() {
-		p := emptyProject()
-		p.write("a.yaml", "version: 1\nname: a\nproviders: [{id: s, provider: script}]\nagent: {task: {description: Answer.}}\ndefaults: {input: Hi, script: [{text: Hi}], checks: [{contains: Hi}]}\nitems:\n"+
-			"  - {id: one, approvals: [{tool: rm, answer: deny}]}\n  - {id: two, answers: {clarify: yes}}\n")
-		o := p.expect(2, "validate", "a.yaml")
-		Expect(o.stderr).To(And(ContainSubstring("a.yaml:7:5: items[0].approvals: approvals are not in this version"), ContainSubstring("a.yaml:8:5: items[1].answers: answers are not in this version")))
-	})
-
 	It("is what any of several datasets has", func() {
 		p := exampleProject()
 		o := p.succeed("run", quickstart, "datasets/regression.yaml", "--item", "total-copies")
@@ -207,6 +199,8 @@ var _ = Describe("what runs", func() {
 		left := filepath.Join(p.temp, "echoeval-run-123")
 		Expect(os.MkdirAll(filepath.Join(left, "456"), 0o755)).To(Succeed())
 		Expect(os.WriteFile(filepath.Join(left, "lock"), nil, 0o600)).To(Succeed())
+		// One that was being cleared away when that was killed has no lock any more.
+		Expect(os.MkdirAll(filepath.Join(p.temp, "echoeval-run-124", "456"), 0o755)).To(Succeed())
 		p.succeed("run", quickstart) // which expects an empty temporary folder afterwards
 	})
 

@@ -56,13 +56,13 @@ type CommandTool struct {
 
 // configKeys are the keys of an agent file.
 type configKeys struct {
-	Version       *int       `yaml:"version"`
+	Version       *int       `yaml:"version" schema:"version"`
 	Name          string     `yaml:"name"`
 	Persona       Persona    `yaml:"persona"`
 	Task          Task       `yaml:"task,required"`
 	Tools         []toolKeys `yaml:"tools"`
 	BaseToolNames *[]string  `yaml:"base_tool_names"`
-	MaxIterations int        `yaml:"max_iterations"`
+	MaxIterations int        `yaml:"max_iterations" schema:"count"`
 }
 
 // toolKeys are one entry of tools: a name, or a description.
@@ -73,12 +73,12 @@ type toolKeys struct {
 }
 
 type commandToolKeys struct {
-	Name        string      `yaml:"name,required"`
+	Name        string      `yaml:"name,required" schema:"filled"`
 	Description string      `yaml:"description,required"`
 	Parameters  strict.Node `yaml:"parameters" schema:"values" doc:"the JSON Schema of the arguments"`
 	Effect      *string     `yaml:"effect" values:"pure,read,write,irreversible" doc:"what it does to the world, write unless given"`
 	Scope       *string     `yaml:"scope" values:"item,run" doc:"item; run is not in this version"`
-	Command     []string    `yaml:"command"`
+	Command     []string    `yaml:"command" schema:"command"`
 }
 
 // DecodeStrict implements [strict.Decoder].

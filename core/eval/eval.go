@@ -39,6 +39,7 @@ const (
 	CauseDrift       = "drift"
 	CauseLeftOver    = "left_over"
 	CauseUnreadable  = "unreadable"
+	CauseSecret      = "secret" // what was recorded held one and was put aside
 	CauseTimeout     = "timeout"
 	CauseCheck       = "check"
 	CauseInvariant   = "invariant"

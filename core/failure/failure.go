@@ -166,15 +166,36 @@ func walk(err error, visit func(*failure)) {
 	}
 }
 
+// Split returns the errors of a joined error, and the hints that layers around it add for all of them. Only the outermost join is split, and none below a layer with a text or a place of its own: then errs is nil.
+func Split(err error) (errs []error, hints []string) {
+	for err != nil {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok { // the outermost
+			return joined.Unwrap(), hints
+		}
+		f, ok := err.(*failure) // a layer that adds nothing but a hint or a code
+		if !ok || !f.pos.IsZero() {
+			break
+		}
+		if f.hint != "" {
+			hints = append(hints, f.hint)
+		}
+		err = f.err
+	}
+	return nil, nil
+}
+
 // Render gives the text that is shown to the user: the message, then each hint on a line of its own. The errors of a joined error each keep their own hints.
 func Render(err error) string {
 	if err == nil {
 		return ""
 	}
 	var b strings.Builder
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // only an outermost join is split
-		for _, e := range joined.Unwrap() {
+	if all, hints := Split(err); all != nil {
+		for _, e := range all {
 			b.WriteString(Render(e))
+		}
+		for _, hint := range hints {
+			b.WriteString("hint: " + hint + "\n")
 		}
 		return b.String()
 	}

@@ -3,6 +3,7 @@ package llm
 import (
 	_ "embed"
 	"maps"
+	"reflect"
 	"strings"
 	"sync"
 
@@ -34,7 +35,7 @@ var pricesYAML []byte
 var DefaultPrices = sync.OnceValues(func() (Prices, error) { return LoadPrices("prices.yaml", pricesYAML) })
 
 type priceFile struct {
-	Version int                              `yaml:"version,required"`
+	Version int                              `yaml:"version,required" schema:"version"`
 	Date    string                           `yaml:"date,required"`
 	Source  string                           `yaml:"source,required"`
 	Prices  map[string]map[string]priceEntry `yaml:"prices,required"`
@@ -43,10 +44,10 @@ type priceFile struct {
 type priceEntry struct{ Price }
 
 type priceKeys struct {
-	Input       *float64 `yaml:"input,required"`
-	CachedInput *float64 `yaml:"cached_input"`
-	CacheWrite  *float64 `yaml:"cache_write"`
-	Output      *float64 `yaml:"output,required"`
+	Input       *float64 `yaml:"input,required" schema:"price"`
+	CachedInput *float64 `yaml:"cached_input" schema:"price"`
+	CacheWrite  *float64 `yaml:"cache_write" schema:"price"`
+	Output      *float64 `yaml:"output,required" schema:"price"`
 }
 
 // DecodeStrict implements [strict.Decoder].
@@ -98,6 +99,18 @@ func LoadPrices(file string, data []byte) (Prices, error) {
 		prices.vendors[vendor] = table
 	}
 	return prices, p.Err()
+}
+
+// PricesSchema returns the JSON Schema of a price file. It is made of the types that read it.
+func PricesSchema() strict.Schema {
+	s := &strict.Schemas{Named: map[string]func() strict.Schema{
+		"version": func() strict.Schema { return strict.Schema{"const": 1} },
+		"price":   func() strict.Schema { return strict.OrNull(strict.Schema{"type": "number", "minimum": 0}) },
+	}}
+	s.Types = map[reflect.Type]func() strict.Schema{
+		reflect.TypeFor[priceEntry](): func() strict.Schema { return s.Of(reflect.TypeFor[priceKeys]()) },
+	}
+	return s.Root(priceFile{}, "echoeval prices")
 }
 
 // Merge returns a table in which the prices of override take the place of those of the same vendor and model. Date and source become those of override, where it has them.

@@ -63,7 +63,7 @@ func (s *Schemas) Of(t reflect.Type) Schema {
 	case reflect.Pointer:
 		return OrNull(s.Of(t.Elem()))
 	case reflect.Struct:
-		return s.object(t)
+		return s.Object(t)
 	case reflect.Slice:
 		return Schema{"type": "array", "items": s.Of(t.Elem())}
 	case reflect.Map:
@@ -89,7 +89,8 @@ func OrNull(schema Schema) Schema {
 	return Schema{"anyOf": []any{schema, Schema{"type": "null"}}}
 }
 
-func (s *Schemas) object(t reflect.Type) Schema {
+// Object returns the schema of a struct type, whatever Types says of it: a type that holds itself is defined by it.
+func (s *Schemas) Object(t reflect.Type) Schema {
 	properties := Schema{}
 	var required []string
 	fields := fieldsOf

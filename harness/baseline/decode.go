@@ -22,12 +22,12 @@ const maxLine = 4 << 20
 const remedy = "make it anew from a run: echoeval baseline accept RUN"
 
 type wireHead struct {
-	V           int         `yaml:"v,required"`
-	Dataset     string      `yaml:"dataset,required"`
+	V           int         `yaml:"v,required" schema:"version"`
+	Dataset     string      `yaml:"dataset,required" schema:"filled"`
 	DatasetHash string      `yaml:"dataset_hash,required"`
-	Repeat      int         `yaml:"repeat,required"`
-	Providers   strict.Node `yaml:"providers,required"`
-	Items       strict.Node `yaml:"items,required"`
+	Repeat      int         `yaml:"repeat,required" schema:"repeat"`
+	Providers   strict.Node `yaml:"providers,required" schema:"providers"`
+	Items       strict.Node `yaml:"items,required" schema:"items"`
 }
 
 type wireProvider struct {
@@ -38,17 +38,17 @@ type wireProvider struct {
 }
 
 type wireItem struct {
-	Item       string                    `yaml:"item,required"`
+	Item       string                    `yaml:"item,required" schema:"filled"`
 	Provider   string                    `yaml:"provider,required"`
 	ItemHash   string                    `yaml:"item_hash,required"`
 	ChecksHash string                    `yaml:"checks_hash,required"`
-	Passed     []*bool                   `yaml:"passed,required"`
-	Scores     []strict.Node             `yaml:"scores,required"`
+	Passed     []*bool                   `yaml:"passed,required" schema:"passed"`
+	Scores     []strict.Node             `yaml:"scores,required" schema:"scores"`
 	Failed     []string                  `yaml:"failed,required"`
 	Violations []string                  `yaml:"violations,required"`
 	Calls      strict.Optional[[]string] `yaml:"calls,required"`
-	CostUSD    strict.Node               `yaml:"cost_usd,required"`
-	LatencyMS  *int64                    `yaml:"latency_ms,required"`
+	CostUSD    strict.Node               `yaml:"cost_usd,required" schema:"amount"`
+	LatencyMS  *int64                    `yaml:"latency_ms,required" schema:"duration"`
 	Answer     *string                   `yaml:"answer,required"`
 }
 

@@ -16,7 +16,7 @@
 //
 // # Layers
 //
-// An item is read over the defaults of the project file and those of the dataset, and under the overrides that it meets and the settings of the command line; the highest counts. A value replaces what lies below it; vars, metadata, tool_context, user and limits merge by key at every level, tool_mocks and answers by their names; checks, invariants and tags add up, and null takes back what was inherited (inside a mapping it takes back the key).
+// An item is read over the defaults of the project file and those of the dataset, and under the overrides that it meets and the settings of the command line; the highest counts. A value replaces what lies below it; vars, metadata, tool_context, user, policy and limits merge by key at every level, tool_mocks and answers by their names; checks, invariants and tags add up, and null takes back what was inherited (inside a mapping it takes back the key).
 // A value of null where nothing is inherited is a value inside a mapping and means "not set" as a key of the item. input, turns and user take back each other where two of them cannot stand together. drop removes by name the checks and invariants of the layers below the one that says it.
 //
 // # Templates

@@ -206,10 +206,10 @@ replay: {allow_leftover: true}
 			Expect(wrong(fmt.Sprintf(text, key))).To(Equal(fmt.Sprintf("%skey %q is not read by this version | remove it; reading the file without it would run something else than it says", at, key)))
 		}
 	},
-		Entry("of an item", "items: [{id: a, input: b, %s: 1}]\n", "d:5:27: items[0]: ", "audio", "database", "policy", "channels", "artifacts"),
-		Entry("of the defaults", "items: [{id: a, input: b}]\ndefaults: {%s: 1}\n", "d:6:12: defaults: ", "policy", "database"),
+		Entry("of an item", "items: [{id: a, input: b, %s: 1}]\n", "d:5:27: items[0]: ", "audio", "database", "channels", "artifacts"),
+		Entry("of the defaults", "items: [{id: a, input: b}]\ndefaults: {%s: 1}\n", "d:6:12: defaults: ", "database"),
 		Entry("of items elsewhere", "items: {%s: 1}\n", "d:5:9: items: ", "langfuse"),
-		Entry("of overrides", "items: [{id: a, input: b}]\ndefaults: {}\noverrides: [{match: 'true', %s: 1}]\n", "d:7:29: overrides[0]: ", "audio", "policy"),
+		Entry("of overrides", "items: [{id: a, input: b}]\ndefaults: {}\noverrides: [{match: 'true', %s: 1}]\n", "d:7:29: overrides[0]: ", "audio"),
 	)
 
 	It("takes an agent from each provider instead", func() {

@@ -44,8 +44,8 @@ func (t text) hash() string {
 
 // hashed is what the hashes of an item cover beside what the item holds, as canonical text or as the nodes that it was decoded from.
 type hashed struct {
-	input, turns                                      []byte
-	messages, user, mocks, approvals, answers, limits strict.Node
+	input, turns                                              []byte
+	messages, user, mocks, approvals, answers, policy, limits strict.Node
 }
 
 // later appends the value of a key that the first datasets did not have: nothing where it is not set, so that their hashes stay.
@@ -143,6 +143,7 @@ func (i *Item) setHashes(h *hashed, scratch text, d *Dataset) text {
 	t.later("tool_mocks", h.mocks)
 	t.later("approvals", h.approvals)
 	t.later("answers", h.answers)
+	t.later("policy", h.policy)
 	i.ItemHash = t.hash()
 
 	t = t[:0]

@@ -57,13 +57,15 @@ type Item struct {
 	Approvals []Approval
 	// Answers are replies to the questions that tools ask (clarify and other elicitations), by the tool's name, in the order in which they are asked.
 	Answers map[string][]strict.Node
+	// Policy says which tools the agent may use; the zero value allows all.
+	Policy Policy
 	// Limits are those of the invariant budget; nil where none is given.
 	Limits *Limits
 	// PassIf bounds the share of repeats that pass, and makes one verdict of them; nil where each repeat has its own.
 	PassIf *eval.Bound
 	// Quarantine is nil where the item counts as any other.
 	Quarantine *Quarantine
-	// ItemHash covers what is asked and given: input with the bytes of its media, vars, tool_context and script. ChecksHash covers how it is judged: checks, invariants, drop, threshold and expected. Both are 16 hexadecimal digits and do not depend on the order of keys or on where things stand.
+	// ItemHash covers what is asked and given: input with the bytes of its media, vars, tool_context, script and policy. ChecksHash covers how it is judged: checks, invariants, drop, threshold and expected. Both are 16 hexadecimal digits and do not depend on the order of keys or on where things stand.
 	ItemHash, ChecksHash string
 }
 
@@ -276,6 +278,11 @@ func (b *build) world(h *hashed) {
 	if n, l := b.value(keyAnswers); l != nil {
 		b.item.Answers = answers(n, b.at(l, keyAnswers))
 		h.answers = n
+	}
+	if n, l := b.value(keyPolicy); l != nil {
+		var looked strict.Problems // each layer was looked at by itself
+		b.item.Policy = policyOf(n, &looked)
+		h.policy = n
 	}
 	if l := b.top(keyApprovals); l != nil {
 		h.approvals = l.nodes[keyApprovals]

@@ -125,6 +125,8 @@ func (d *Dataset) decodeKey(l *layer, k int, v strict.Node, at *strict.Problems)
 		l.nodes[k] = mapping(v, at)
 	case keyLimits:
 		limits(v, at)
+	case keyPolicy:
+		l.nodes[k] = d.policy(v, at)
 	case keyApprovals:
 		l.approvals = approvals(v, at)
 	case keyChecks:

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/echoeval/echoeval/core/policy"
 	"github.com/echoeval/echoeval/harness/dataset"
 )
 
@@ -252,5 +253,41 @@ var _ = Describe("hashes", func() {
 	It("stay what they are from version to version", func() {
 		a, j, w := hashes("{id: a, input: b, checks: [{contains: c}]}")
 		Expect(fmt.Sprintln(a, j, w)).To(Equal("1c2fa97565e90ba5 de484c0b3e04bf38 b1a69c0136179bd5\n"))
+	})
+})
+
+var _ = Describe("policies", func() {
+	files := map[string]string{"lib.yaml": "version: 1\npolicies: {public: {tools: {profile: minimal, deny: [exec]}, security: {profile: daemon}, hardened: true}}\n"}
+	of := func(rest string) *dataset.Item {
+		GinkgoHelper()
+		return collect(opened(with(files, "datasets/d.yaml", head+"use: [../lib.yaml]\n"+rest)))[0]
+	}
+
+	It("are laid upon each other by key, a name standing for its mapping", func() {
+		i := of("defaults: {policy: public}\nitems: [{id: a, input: b, policy: {tools: {profile: null, also_allow: [x], deny: [y]}}}]\noverrides: [{match: 'true', policy: {security: {profile: public_gateway}}}]\n")
+		Expect(i.Policy.Policy).To(Equal(policy.Policy{AlsoAllow: []string{"x"}, Deny: []string{"y"}, Security: "public_gateway", Hardened: true}))
+		var names []string
+		for _, n := range i.Policy.Names {
+			names = append(names, n.Name+" "+n.Pos.String())
+		}
+		Expect(names).To(Equal([]string{"x datasets/d.yaml:7:72", "y datasets/d.yaml:7:83"}))
+	})
+
+	It("are taken back by null, and are part of the item's hash", func() {
+		plain := of("items: [{id: a, input: b}]\n")
+		Expect(plain.Policy).To(Equal(dataset.Policy{}))
+		taken := of("defaults: {policy: public}\nitems: [{id: a, input: b, policy: null}]\n")
+		Expect(taken.Policy).To(Equal(dataset.Policy{}))
+		Expect(taken.ItemHash).To(Equal(plain.ItemHash))
+		named := of("items: [{id: a, input: b, policy: public}]\n")
+		Expect(named.ItemHash).NotTo(Equal(plain.ItemHash))
+		written := of("items: [{id: a, input: b, policy: {hardened: true, security: {profile: daemon}, tools: {deny: [exec], profile: minimal}}}]\n")
+		Expect(written.ItemHash).To(Equal(named.ItemHash))
+		Expect(written.ChecksHash).To(Equal(plain.ChecksHash))
+	})
+
+	It("are looked at in their library", func() {
+		_, wrong := open(with(files, "lib.yaml", "version: 1\npolicies: {a: {tool: {}}, b: 1}\n", "datasets/d.yaml", head+"use: [../lib.yaml]\nitems: [{id: a, input: b}]\n"))
+		Expect(wrong).To(Equal("lib.yaml:2:16: policies.a: unknown key \"tool\" | did you mean \"tools\"?\nlib.yaml:2:30: policies.b: want a mapping, got a whole number"))
 	})
 })

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/echoeval/echoeval/core/agent"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 )
@@ -146,7 +147,7 @@ func (d *Dataset) library(file string, named failure.Position, p *strict.Problem
 	each(keys.Checks, "checks", d.defineCheck)
 	each(keys.Invariants, "invariants", d.defineInvariant)
 	each(keys.Policies, "policies", func(key strict.Key, v strict.Node, at *strict.Problems) {
-		if d.define("policy", key, nil, at) && !mapping(v, at.Key(key.Name)).IsZero() {
+		if policyOf(v, at.Key(key.Name)); d.define("policy", key, nil, at) {
 			d.libraries.policies[key.Name] = v
 		}
 	})
@@ -260,6 +261,9 @@ func (d *Dataset) defineProviders(n strict.Node, p *strict.Problems) {
 			v, ok := d.provider(entry, at)
 			if !ok {
 				continue
+			}
+			if n := v.Agent.Node; n.Kind() == strict.Mapping {
+				agent.Decode(n, at.Key("agent"))
 			}
 			if first, twice := d.libraries.places["provider "+v.ID]; twice {
 				at.Key("id").Add(id.Pos(), "give one of them another id", "provider %q is defined a second time, first at %s", v.ID, first)

@@ -89,7 +89,7 @@ func approvals(n strict.Node, p *strict.Problems) []Approval {
 	strict.Decode(n, &keys, p)
 	list := make([]Approval, 0, len(keys))
 	for i, k := range keys {
-		a := Approval{Tool: k.Tool, Allow: k.Answer == "allow", Scope: "once", Pos: n.Index(i).Pos()}
+		a := Approval{Tool: k.Tool, Allow: k.Answer == "allow", Scope: "once", Pos: n.Index(i).Get("tool").Pos()}
 		if k.Scope != nil {
 			a.Scope = *k.Scope
 		}

@@ -52,24 +52,24 @@ type RedactAllow struct {
 
 type projectKeys struct {
 	Version     strict.Node       `yaml:"version,required" schema:"version" doc:"1"`
-	Datasets    []string          `yaml:"datasets" doc:"paths and globs: what run without an argument runs"`
-	Use         []string          `yaml:"use" doc:"paths and globs of libraries, whose names every dataset knows"`
+	Datasets    []string          `yaml:"datasets" schema:"use" doc:"paths and globs: what run without an argument runs"`
+	Use         []string          `yaml:"use" schema:"use" doc:"paths and globs of libraries, whose names every dataset knows"`
 	Defaults    strict.Node       `yaml:"defaults" schema:"defaults" doc:"the lowest layer of every dataset"`
-	Cassettes   string            `yaml:"cassettes" doc:"folder of the cassettes, fixtures/cassettes unless given"`
-	Baselines   string            `yaml:"baselines" doc:"folder of the baselines, baselines unless given"`
+	Cassettes   string            `yaml:"cassettes" schema:"filled" doc:"folder of the cassettes, fixtures/cassettes unless given"`
+	Baselines   string            `yaml:"baselines" schema:"filled" doc:"folder of the baselines, baselines unless given"`
 	Redact      []redactKeys      `yaml:"redact" doc:"detectors of secrets beside the built-in ones"`
 	RedactAllow []redactAllowKeys `yaml:"redact_allow" doc:"what looks like a secret and is none"`
 	Replay      projectReplayKeys `yaml:"replay"`
-	Prices      string            `yaml:"prices" doc:"file with USD per million tokens by model"`
+	Prices      string            `yaml:"prices" schema:"filled" doc:"file with USD per million tokens by model"`
 }
 
 type redactKeys struct {
-	Name  string `yaml:"name,required"`
-	Regex string `yaml:"regex,required" doc:"an RE2 expression"`
+	Name  string `yaml:"name,required" schema:"word"`
+	Regex string `yaml:"regex,required" schema:"filled" doc:"an RE2 expression"`
 }
 
 type redactAllowKeys struct {
-	Regex string `yaml:"regex,required" doc:"an RE2 expression"`
+	Regex string `yaml:"regex,required" schema:"filled" doc:"an RE2 expression"`
 	Why   string `yaml:"why,required"`
 }
 
@@ -270,6 +270,9 @@ func normalize(n strict.Node, p *strict.Problems) []Normalize {
 	list := make([]Normalize, 0, len(keys))
 	for i, k := range keys {
 		compiled(n.Index(i).Get("regex"), p.At(i).Key("regex"))
+		if as := n.Index(i).Get("as"); as.Kind() == strict.String && (k.As == "" || !onlyBytes(k.As, "._-")) {
+			p.At(i).Key("as").Add(as.Pos(), "write letters, digits, dot, underscore and hyphen: as: today", "%q cannot stand in a placeholder", k.As)
+		}
 		list = append(list, Normalize{k.In, k.Regex, k.As, n.Index(i).Pos()})
 	}
 	return list

@@ -212,7 +212,7 @@ var _ = Describe("libraries", func() {
 		Entry(nil, "invariants: [loop]", `d:6:40: items[0].invariants[0]: unknown invariant "loop" | did you mean "loops"?`),
 		Entry(nil, "invariants: [exec-rule]", `d:6:40: items[0].invariants[0]: "exec-rule" is a rule (key "never"); rules are not read by this version | remove it; reading the file without it would run something else than it says`),
 		Entry(nil, "invariants: [{rule: x}]", `d:6:41: items[0].invariants[0]: rules (key "rule") are not read by this version | remove it; reading the file without it would run something else than it says`),
-		Entry(nil, "policy: public", `d:6:27: items[0]: key "policy" is not read by this version | remove it; reading the file without it would run something else than it says`),
+		Entry(nil, "policy: publc", `d:6:35: items[0].policy: no library defines a policy "publc" | did you mean "public"?`),
 	)
 })
 
@@ -397,7 +397,7 @@ var _ = Describe("what an item says of its conversation and its world", func() {
 			"d:5:23: items[0].user: datasets/d.yaml has no provider of role user | add one to providers: {id: user, provider: openai, model: ..., role: user}\n"+
 			"d:5:47: items[0].user.max_turns: want a whole number from 1 to 1000"),
 		Entry(nil, "messages: [{role: usr, content: x}]", `d:5:35: items[0].messages[0].role: unknown role "usr" | did you mean "user"?`),
-		Entry(nil, "messages: [{role: user, contnt: x}]", "d:5:28: items[0].messages[0]: key \"content\" is missing | write messages as they are stored: {role: user, content: ...}\n"+
+		Entry(nil, "messages: [{role: user, contnt: x}]", "d:5:28: items[0].messages[0]: key \"content\" is missing | add it: content: ...\n"+
 			`d:5:41: items[0].messages[0]: unknown key "contnt" | did you mean "content"?`),
 		Entry(nil, "messages: [{role: user, content: [{type: txt, txt: x}]}]", "d:5:58: items[0].messages[0].content[0].type: unknown type \"txt\" | did you mean \"text\"?\n"+
 			`d:5:63: items[0].messages[0].content[0]: unknown key "txt" | did you mean "text"?`),

@@ -43,22 +43,22 @@ type Provider struct {
 type Price struct{ Input, Output money.USD }
 
 type providerKeys struct {
-	ID         *string             `yaml:"id"`
-	Provider   string              `yaml:"provider,required"`
+	ID         *string             `yaml:"id" schema:"provider_id"`
+	Provider   string              `yaml:"provider,required" schema:"filled"`
 	Model      *string             `yaml:"model"`
-	BaseURL    *string             `yaml:"base_url"`
+	BaseURL    *string             `yaml:"base_url" schema:"address"`
 	APIVersion *string             `yaml:"api_version" doc:"the version of the vendor's API"`
 	API        *string             `yaml:"api" values:"chat,responses" doc:"which of OpenAI's two ways is taken; by default the model decides"`
-	APIKeyEnv  *string             `yaml:"api_key_env"`
+	APIKeyEnv  *string             `yaml:"api_key_env" schema:"variable"`
 	Agent      strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
 	Target     strict.Node         `yaml:"target" schema:"target" doc:"a program under test, in place of the agent or target of the dataset"`
 	Role       *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
 	Price      *priceKeys          `yaml:"price" doc:"USD per million tokens"`
 	Limits     *providerLimitsKeys `yaml:"limits"`
 
-	MaxTokens         *int          `yaml:"max_tokens"`
-	Temperature       *float64      `yaml:"temperature"`
-	TopP              *float64      `yaml:"top_p"`
+	MaxTokens         *int          `yaml:"max_tokens" schema:"positive"`
+	Temperature       *float64      `yaml:"temperature" schema:"amount"`
+	TopP              *float64      `yaml:"top_p" schema:"share_or_null"`
 	Seed              *int64        `yaml:"seed"`
 	Stop              []string      `yaml:"stop"`
 	ToolChoice        *string       `yaml:"tool_choice"`
@@ -92,8 +92,8 @@ var thinkingOf = map[string][]string{"anthropic": {"budget_tokens", "effort"}, "
 const minBudget = 1024
 
 type priceKeys struct {
-	Input  *float64 `yaml:"input,required"`
-	Output *float64 `yaml:"output,required"`
+	Input  *float64 `yaml:"input,required" schema:"amount"`
+	Output *float64 `yaml:"output,required" schema:"amount"`
 }
 
 func (d *Dataset) providers(n strict.Node, p *strict.Problems) {

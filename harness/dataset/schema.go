@@ -43,8 +43,9 @@ func filled(of schema) schema     { return schema{"type": "array", "items": of, 
 func object(values schema) schema { return schema{"type": "object", "additionalProperties": values} }
 
 var (
-	anyText   = schema{"type": "string"}
-	anyObject = schema{"type": "object"}
+	anyText    = schema{"type": "string"}
+	filledText = schema{"type": "string", "minLength": 1}
+	anyObject  = schema{"type": "object"}
 )
 
 // of returns the schema of a Go type.
@@ -53,29 +54,51 @@ func (b schemaOf) of(value any) schema { return b.s.Of(reflect.TypeOf(value)) }
 func (b schemaOf) register() {
 	item := func() schema { return b.s.Define("item", func() schema { return b.item(true, "") }) }
 	check := func() schema { return b.s.Define("check", b.check) }
+	policy := func() schema { return b.s.Define("policy", func() schema { return b.of(policyKeys{}) }) }
 	provider := func() schema { return b.s.Define("provider", func() schema { return b.of(providerKeys{}) }) }
 	b.s.Types = map[reflect.Type]func() strict.Schema{
 		reflect.TypeFor[inputForm]():     func() schema { return b.s.Define("input", input) },
-		reflect.TypeFor[messageForm]():   func() schema { return b.s.Define("message", messageSchema) },
+		reflect.TypeFor[messagesForm]():  func() schema { return filled(b.s.Define("message", func() schema { return b.of(messageKeys{}) })) },
+		reflect.TypeFor[turnsForm]():     func() schema { return filled(b.of(turnKeys{})) },
+		reflect.TypeFor[filledForm]():    func() schema { return filledText },
+		reflect.TypeFor[namesForm]():     func() schema { return filled(filledText) },
 		reflect.TypeFor[mockForm]():      func() schema { return strict.AnyOf(filled(b.of(caseKeys{})), schema{"not": schema{"type": "array"}}) },
 		reflect.TypeFor[stepForm]():      b.step,
 		reflect.TypeFor[checkForm]():     check,
 		reflect.TypeFor[invariantForm](): b.invariant,
 		reflect.TypeFor[fractionForm]():  func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "maximum": 1}) },
 		reflect.TypeFor[shareForm]():     func() schema { return schema{"type": "string", "pattern": `^\s*(>=|<=|==|>|<)\s*[0-9]*\.?[0-9]+\s*$`} },
+		reflect.TypeFor[policyForm]():    func() schema { return strict.AnyOf(filledText, policy()) },
 		reflect.TypeFor[repeatForm]():    func() schema { return schema{"type": "integer", "minimum": 1, "maximum": maxRepeat} },
 	}
 	b.s.Named = map[string]func() strict.Schema{
+		"filled":         func() schema { return filledText },
+		"filled_or_null": func() schema { return strict.OrNull(filledText) },
+		"names":          func() schema { return strict.OrNull(filled(filledText)) },
+		"names_or_none":  func() schema { return strict.OrNull(list(filledText)) },
+		"count":          func() schema { return strict.OrNull(schema{"type": "integer", "minimum": 0}) },
+		"positive":       func() schema { return strict.OrNull(schema{"type": "integer", "minimum": 1}) },
+		"amount":         func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0}) },
+		"share_or_null":  func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "maximum": 1}) },
+		"turns_or_null":  func() schema { return strict.OrNull(schema{"type": "integer", "minimum": 1, "maximum": maxTurns}) },
+		"day":            func() schema { return schema{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"} },
+		"address":        func() schema { return strict.OrNull(schema{"type": "string", "pattern": "^https?://"}) },
+		"variable":       func() schema { return strict.OrNull(schema{"type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$"}) },
+		"provider_id":    func() schema { return strict.OrNull(schema{"type": "string", "pattern": "^[A-Za-z0-9._:/@-]+$"}) },
+		"word":           func() schema { return schema{"type": "string", "pattern": "^[A-Za-z0-9._-]+$"} },
+		"role":           func() schema { return strict.Enum(messageRoles...) },
+		"part":           func() schema { return strict.Enum(contentTypes...) },
+		"content":        func() schema { return strict.AnyOf(anyText, list(b.of(storedPartKeys{}))) },
 		"version":        func() schema { return schema{"const": 1} },
 		"name":           func() schema { return schema{"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,79}$"} },
-		"text":           func() schema { return anyText },
+		"text":           func() schema { return filledText },
 		"values":         func() schema { return anyObject },
 		"values_or_null": func() schema { return strict.OrNull(anyObject) },
-		"use":            func() schema { return list(anyText) },
+		"use":            func() schema { return list(filledText) },
 		"input":          func() schema { return b.of(inputForm{}) },
 		"checks":         func() schema { return list(check()) },
 		"agent": func() schema {
-			return strict.AnyOf(anyText, b.s.Define("agent", func() schema { return agent.Schema(b.s) }))
+			return strict.AnyOf(filledText, b.s.Define("agent", func() schema { return agent.Schema(b.s) }))
 		},
 		"words": func() schema { return filled(anyText) },
 		"target": func() schema {
@@ -85,11 +108,11 @@ func (b schemaOf) register() {
 				return all
 			})
 		},
-		"providers": func() schema { return filled(strict.AnyOf(anyText, provider())) },
+		"providers": func() schema { return filled(strict.AnyOf(filledText, provider())) },
 		"defaults":  func() schema { return b.s.Define("defaults", func() schema { return b.item(false, "") }) },
 		"items": func() schema {
 			source := b.of(sourceKeys{})
-			return strict.AnyOf(anyText, filled(item()), source)
+			return strict.AnyOf(filledText, filled(item()), source)
 		},
 		"overrides": func() schema { return list(b.s.Define("override", func() schema { return b.item(false, "match") })) },
 		"gates":     b.gates,
@@ -97,12 +120,11 @@ func (b schemaOf) register() {
 		"drift":     b.drift,
 		"columns":   func() schema { return object(anyText) },
 		"ids":       func() schema { return strict.AnyOf(anyText, filled(anyText)) },
-		"count":     func() schema { return schema{"type": "integer", "minimum": 1} },
 		"library_checks": func() schema {
 			return object(b.s.Define("check", b.check))
 		},
 		"library_invariants": func() schema { return object(anyObject) },
-		"policies":           func() schema { return object(anyObject) },
+		"policies":           func() schema { return object(policy()) },
 		"library_providers":  func() schema { return list(schema{"allOf": []any{provider(), schema{"required": []any{"id"}}}}) },
 	}
 }
@@ -126,7 +148,7 @@ func (b schemaOf) item(own bool, more string) schema {
 		all["required"] = []any{"id"}
 	}
 	if more != "" {
-		properties[more] = schema{"type": "string", "description": "CEL over id, tags, metadata, vars"}
+		properties[more] = schema{"type": "string", "minLength": 1, "description": "CEL over id, tags, metadata, vars"}
 		all["required"] = []any{more}
 	}
 	return all
@@ -138,21 +160,6 @@ func input() schema {
 		part["properties"].(schema)[key] = schema{"type": "string", "minLength": 1}
 	}
 	return strict.AnyOf(schema{"type": "string", "minLength": 1}, filled(part))
-}
-
-func messageSchema() schema {
-	part := schema{"type": "object", "properties": schema{}, "additionalProperties": false, "required": []any{"type"}}
-	for _, key := range contentKeys {
-		part["properties"].(schema)[key] = schema{}
-	}
-	part["properties"].(schema)["type"] = strict.Enum(contentTypes...)
-	all := schema{"type": "object", "properties": schema{}, "additionalProperties": false, "required": []any{"content", "role"}}
-	for _, key := range messageKeys {
-		all["properties"].(schema)[key] = schema{}
-	}
-	all["properties"].(schema)["role"] = strict.Enum(messageRoles...)
-	all["properties"].(schema)["content"] = strict.AnyOf(anyText, list(part))
-	return all
 }
 
 func (b schemaOf) step() schema {
@@ -173,19 +180,19 @@ func (b schemaOf) check() schema {
 	all := b.of(modifierKeys{})
 	properties := all["properties"].(schema)
 	maps.Copy(properties, kinds)
-	properties["not"] = strict.AnyOf(anyText, inner)
-	properties["use"] = schema{"type": "string", "description": "the name of a check of a library"}
+	properties["not"] = strict.AnyOf(filledText, inner)
+	properties["use"] = schema{"type": "string", "minLength": 1, "description": "the name of a check of a library"}
 	all["minProperties"] = 1
 	if len(kinds) == 0 {
 		all["additionalProperties"] = schema{}
 	}
-	return strict.AnyOf(anyText, all)
+	return strict.AnyOf(filledText, all)
 }
 
 func (b schemaOf) invariant() schema {
-	return strict.AnyOf(anyText, schema{
+	return strict.AnyOf(filledText, schema{
 		"type":       "object",
-		"properties": schema{"use": schema{"type": "string", "description": "the name of an invariant"}, "severity": strict.Enum("error", "warn")},
+		"properties": schema{"use": schema{"type": "string", "minLength": 1, "description": "the name of an invariant"}, "severity": strict.Enum("error", "warn")},
 		"required":   []any{"use"},
 	})
 }

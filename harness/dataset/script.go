@@ -65,7 +65,7 @@ func steps(n strict.Node, rendered bool, p *strict.Problems) []Step {
 }
 
 type callKeys struct {
-	Name string      `yaml:"name,required"`
+	Name string      `yaml:"name,required" schema:"filled"`
 	Args strict.Node `yaml:"args" schema:"values"`
 }
 

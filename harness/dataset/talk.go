@@ -58,8 +58,6 @@ func user(n strict.Node, whole bool, p *strict.Problems) *User {
 const maxTurns = 1000
 
 var (
-	messageKeys     = []string{"role", "content", "msg_id", "usage", "timestamp"}
-	contentKeys     = []string{"type", "text", "media_type", "source_type", "data", "url", "name", "tool_call_id", "tool_id", "tool_name", "tool_input", "tool_input_raw", "result", "meta", "is_error", "extras"}
 	messageRoles    = []string{string(conversation.RoleSystem), string(conversation.RoleUser), string(conversation.RoleAssistant), string(conversation.RoleTool)}
 	contentTypes    = []string{string(conversation.KindText), string(conversation.KindReasoning), string(conversation.KindImage), string(conversation.KindDocument), string(conversation.KindToolCall), string(conversation.KindToolResult)}
 	messageHint     = "write messages as they are stored: {role: user, content: ...}"
@@ -110,11 +108,9 @@ func message(n strict.Node, i int, p *strict.Problems) (conversation.Message, bo
 	}
 	found := p.Len()
 	var fields []strict.Field
+	var keys messageKeys
+	strict.Decode(n, &keys, p)
 	for key, v := range n.Fields() {
-		if !slices.Contains(messageKeys, key.Name) {
-			p.Unknown(key, messageKeys)
-			continue
-		}
 		at := p.Key(key.Name)
 		switch key.Name {
 		case "role":
@@ -127,11 +123,6 @@ func message(n strict.Node, i int, p *strict.Problems) (conversation.Message, bo
 			v = parts(v, at)
 		}
 		fields = append(fields, strict.Field{Key: key, Value: v})
-	}
-	for _, key := range messageKeys[:2] {
-		if n.Get(key).IsZero() {
-			p.Add(n.Pos(), messageHint, "key %q is missing", key)
-		}
 	}
 	if p.Len() != found {
 		return none, false
@@ -163,14 +154,10 @@ func parts(n strict.Node, p *strict.Problems) strict.Node {
 			at.WrongType(part, "a part such as {type: text, text: ...}")
 			continue
 		}
-		for key := range part.Fields() {
-			if !slices.Contains(contentKeys, key.Name) {
-				at.Unknown(key, contentKeys)
-			}
-		}
-		switch t := part.Get("type"); {
-		case t.IsZero():
-			at.Add(part.Pos(), "add it: type: text", "key \"type\" is missing")
+		var keys storedPartKeys
+		strict.Decode(part, &keys, at)
+		switch t := keys.Type; {
+		case t.IsZero(): // said
 		case t.Kind() != strict.String:
 			at.Key("type").WrongType(t, "a string")
 		case !slices.Contains(contentTypes, t.Text()):

@@ -59,7 +59,8 @@ type Approval struct {
 	Allow bool
 	// Scope is how far the answer reaches: "once" (unless given), "session" or "always".
 	Scope string
-	Pos   failure.Position
+	// Pos is the place of the tool's name.
+	Pos failure.Position
 }
 
 // Limits are those of the invariant budget; nil is without limit.

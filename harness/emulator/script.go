@@ -15,14 +15,14 @@ import (
 // Script says what the emulator answers. [Load] reads one from YAML; the package's documentation shows the file.
 type Script struct {
 	// Version is the version of the format: 1.
-	Version int `yaml:"version,required" json:"version"`
+	Version int `yaml:"version,required" schema:"version" json:"version"`
 	// Name names the script in messages; it takes no part in matching.
-	Name string `yaml:"name,required" json:"name"`
+	Name string `yaml:"name,required" schema:"filled" json:"name"`
 	// Models are the models that may be asked for, each a name or a pattern with * and ?.
 	// Without any, those that the conversations match are allowed, and every model where a conversation names none.
 	Models []string `yaml:"models" json:"models,omitempty"`
 	// Fragment is how many characters a piece of a streamed text or of streamed arguments has, unless the step says otherwise; 0 is 4, or more in a text of over 8,000 characters, so that none has more than 2,000 pieces.
-	Fragment int `yaml:"fragment" json:"fragment,omitempty"`
+	Fragment int `yaml:"fragment" schema:"count" json:"fragment,omitempty"`
 	// Conversations are tried in order: first all of them with the last user message of the request, then all of them with its first.
 	Conversations []Conversation `yaml:"conversations" json:"conversations,omitempty"`
 	// Default answers what no conversation matches. Its Match must be empty.
@@ -35,21 +35,21 @@ type Conversation struct {
 	Name  string `yaml:"name" json:"name,omitempty"`
 	Match Match  `yaml:"match" json:"match,omitzero"`
 	// Steps are the answers: step k (from 1) answers the request in which k-1 assistant messages follow the user message that matched.
-	Steps []Step `yaml:"steps,required" json:"steps"`
+	Steps []Step `yaml:"steps,required" schema:"steps" json:"steps"`
 }
 
 // Match says which requests belong to a conversation. All that is given must hold; a Match without anything matches every request.
 type Match struct {
 	// Model is the model asked for, or a pattern with * and ?.
-	Model string `yaml:"model" json:"model,omitempty"`
+	Model string `yaml:"model" schema:"filled" json:"model,omitempty"`
 	// User is the whole text of the user message: the text parts joined by a line feed.
-	User string `yaml:"user" json:"user,omitempty"`
+	User string `yaml:"user" schema:"filled" json:"user,omitempty"`
 	// UserContains is a part of that text, letter by letter.
-	UserContains string `yaml:"user_contains" json:"user_contains,omitempty"`
+	UserContains string `yaml:"user_contains" schema:"filled" json:"user_contains,omitempty"`
 	// UserRegex is a regular expression (RE2) that is found in that text.
-	UserRegex string `yaml:"user_regex" json:"user_regex,omitempty"`
+	UserRegex string `yaml:"user_regex" schema:"filled" json:"user_regex,omitempty"`
 	// SystemContains is a part of the system (or developer) messages, joined by a line feed.
-	SystemContains string `yaml:"system_contains" json:"system_contains,omitempty"`
+	SystemContains string `yaml:"system_contains" schema:"filled" json:"system_contains,omitempty"`
 }
 
 // IsZero reports whether nothing is asked for.
@@ -62,11 +62,11 @@ type Step struct {
 	// Reasoning is what the model thought; a template. Formats that do not show reasoning, such as Chat Completions, only count its tokens; Gemini shows it to who asks for it.
 	Reasoning string `yaml:"reasoning" json:"reasoning,omitempty"`
 	// Calls are the tool calls, in order.
-	Calls []Call `yaml:"calls" json:"calls,omitempty"`
+	Calls []Call `yaml:"calls" schema:"calls" json:"calls,omitempty"`
 	// Refusal is the text of a refusal; a template.
 	Refusal string `yaml:"refusal" json:"refusal,omitempty"`
 	// Finish is why the answer ended: stop, length, content_filter or tool_calls; without it tool_calls where there are calls, else stop.
-	Finish string `yaml:"finish" json:"finish,omitempty"`
+	Finish string `yaml:"finish" schema:"finish" json:"finish,omitempty"`
 	// Usage are the token counts; without it they are estimated from the texts, four bytes a token.
 	Usage *Usage `yaml:"usage" json:"usage,omitempty"`
 	// Latency is how long the whole answer takes, TTFT how long it takes to its first byte. They are reported in headers, and waited out only by a handler with [Options.RealTime].
@@ -80,14 +80,14 @@ type Step struct {
 	// Slow streams slowly.
 	Slow *Slow `yaml:"slow" json:"slow,omitempty"`
 	// Fragment is the piece size of this step; see [Script.Fragment].
-	Fragment int `yaml:"fragment" json:"fragment,omitempty"`
+	Fragment int `yaml:"fragment" schema:"count" json:"fragment,omitempty"`
 	// Attempts answer the first, second, ... try of the same request, which the client numbers in the header X-Stainless-Retry-Count from 0. The last one answers all further tries.
-	Attempts []Step `yaml:"attempts" json:"attempts,omitempty"`
+	Attempts []Step `yaml:"attempts" schema:"steps" json:"attempts,omitempty"`
 }
 
 // Call is one tool call.
 type Call struct {
-	Name string `yaml:"name,required" json:"name"`
+	Name string `yaml:"name,required" schema:"filled" json:"name"`
 	// Args are the arguments: a JSON object, keys in order. The strings in it are templates. Nil is {}.
 	Args Object `yaml:"args" json:"args,omitempty"`
 	// Raw are arguments that need not be JSON, instead of Args; a template.
@@ -98,15 +98,15 @@ type Call struct {
 
 // Usage counts tokens. A count that is nil is estimated; CachedInput and Reasoning are 0 then, unless the step has a reasoning text.
 type Usage struct {
-	Input       *int `yaml:"input" json:"input,omitempty"`
-	CachedInput *int `yaml:"cached_input" json:"cached_input,omitempty"` // part of Input
-	Output      *int `yaml:"output" json:"output,omitempty"`
-	Reasoning   *int `yaml:"reasoning" json:"reasoning,omitempty"` // part of Output
+	Input       *int `yaml:"input" schema:"count_or_null" json:"input,omitempty"`
+	CachedInput *int `yaml:"cached_input" schema:"count_or_null" json:"cached_input,omitempty"` // part of Input
+	Output      *int `yaml:"output" schema:"count_or_null" json:"output,omitempty"`
+	Reasoning   *int `yaml:"reasoning" schema:"count_or_null" json:"reasoning,omitempty"` // part of Output
 }
 
 // Error is an error reply. Type, Code, Message and Param default to what the vendor sends with the status.
 type Error struct {
-	Status  int     `yaml:"status,required" json:"status"` // 400, 401, 403, 404, 408, 413, 429, 500, 503 or 529
+	Status  int     `yaml:"status,required" schema:"status" json:"status"` // 400, 401, 403, 404, 408, 413, 429, 500, 503 or 529
 	Type    string  `yaml:"type" json:"type,omitempty"`
 	Code    *string `yaml:"code" json:"code,omitempty"`
 	Param   *string `yaml:"param" json:"param,omitempty"`

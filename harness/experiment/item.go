@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -136,10 +137,6 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			return run, err
 		}
 	}
-	equal, err := normalizations(r.opts.Dataset.Normalize)
-	if err != nil {
-		return run, err
-	}
 	run.session, err = replay.Open(replay.Config{
 		Mode: j.mode, Path: path, Display: file,
 		Expect: cassette.Header{
@@ -147,7 +144,7 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,
 		},
 		Redactions:    redacted,
-		Normalize:     equal,
+		Normalize:     r.normalize,
 		Secrets:       &r.detector,
 		Drift:         r.opts.Drift,
 		Rejudge:       r.opts.OnlyStale,
@@ -161,16 +158,18 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	return run, err
 }
 
-func normalizations(rules []dataset.Normalize) ([]cassette.Normalization, error) {
+// normalizations compiles the rules of replay.normalize.
+func normalizations(rules []dataset.Normalize, p *strict.Problems) []cassette.Normalization {
 	var out []cassette.Normalization
-	for _, rule := range rules {
+	for i, rule := range rules {
 		n, err := cassette.NewNormalization(cassette.Part(rule.In), rule.Regex, rule.As)
 		if err != nil {
-			return nil, failure.At(rule.Pos, failure.Input, "replay.normalize: %w", err)
+			p.Key("replay").Key("normalize").At(i).Add(rule.Pos, "", "%s", err)
+			continue
 		}
 		out = append(out, n)
 	}
-	return out, nil
+	return out
 }
 
 // show gives a path relative to the project's root, with slashes, where it lies below it, and else its last three parts: no line holds an absolute path.
@@ -209,8 +208,8 @@ func (r *itemRun) explain(err error) {
 	if r.cassette == nil {
 		return
 	}
-	switch replay.CauseOf(err) {
-	case replay.Missing, "":
+	switch cause := replay.CauseOf(err); {
+	case cause == "" || cause == replay.Missing, cause == replay.Secret && errors.Is(err, fs.ErrNotExist):
 		return
 	}
 	r.cassette.State = eval.CassetteStale
@@ -298,7 +297,7 @@ func (r *itemRun) target() Target {
 	if r.column.Target != nil {
 		return r.program()
 	}
-	return AgentTarget{Config: r.column.Agent, ModelName: r.column.Provider.Model, Model: r.model}
+	return AgentTarget{Config: agentOf(r.item, r.column), ModelName: r.column.Provider.Model, Model: r.model}
 }
 
 // transport is what a model of a column talks through: retries over the recorder or replayer.
@@ -451,7 +450,7 @@ func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, ask
 	cause := eval.CauseCheckCrash
 	run := func(checks []dataset.Check, c score.Case) {
 		c.Item, c.Expected, c.Redact, c.Judge = item, r.item.Expected, r.redact, asked
-		for _, check := range r.compile(r.job.column, checks, &problems) {
+		for _, check := range r.compile(r.job.column, permitted(r.item, r.column.Agent.Tools), checks, &problems) {
 			if r.opts.ReplayOnly && check.Kind != score.KindJudge {
 				continue
 			}

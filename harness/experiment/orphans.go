@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"io/fs"
 	"iter"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -75,6 +76,29 @@ type Cassette struct {
 	Repeat   int
 	// Path is absolute; File is relative to the folder of all cassettes, with slashes.
 	Path, File string
+}
+
+// Missing counts the runs of the selected items whose cassettes are not there. What the dataset skips needs none.
+func (e *Experiment) Missing() (int, error) {
+	missing := 0
+	for item, err := range e.chosen() {
+		if err != nil {
+			return 0, err
+		}
+		for i := range e.opts.Columns {
+			c := &e.opts.Columns[i]
+			if skipped(item, c) != "" {
+				continue
+			}
+			for repeat := 1; repeat <= e.repeats(item); repeat++ {
+				path := filepath.Join(e.opts.Cassettes, e.opts.Dataset.Name, filepath.FromSlash(cassetteFile(item.ID, c.Provider.ID, repeat)))
+				if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+					missing++
+				}
+			}
+		}
+	}
+	return missing, nil
 }
 
 // Cassettes yields where the recordings of the selected items belong, whether they are there or not.

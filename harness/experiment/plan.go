@@ -18,8 +18,10 @@ import (
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/guard"
+	"github.com/echoeval/echoeval/core/policy"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/invariant"
 	"github.com/echoeval/echoeval/harness/replay"
@@ -57,6 +59,11 @@ type Experiment struct {
 	spaces      workspaces
 	judges      []string                      // who may judge
 	compiled    []atomic.Pointer[compilation] // the last one, by column
+	cautions    cautions
+	// everyName are the tools that a policy may name, sorted.
+	everyName []string
+	// normalize are the rules of replay.normalize.
+	normalize []cassette.Normalization
 }
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
@@ -77,6 +84,13 @@ func New(opts Options) (*Experiment, error) {
 		}
 		e.checkAgent(&opts.Columns[i], &p)
 	}
+	e.everyName = append(policy.Names(), e.names()...)
+	for i := range opts.Columns {
+		e.everyName = append(e.everyName, opts.Columns[i].Agent.Tools...)
+	}
+	slices.Sort(e.everyName)
+	e.everyName = slices.Compact(e.everyName)
+	e.normalize = normalizations(opts.Dataset.Normalize, &p)
 	unseen := map[string]bool{}
 	for _, id := range opts.Items {
 		unseen[id] = true
@@ -294,18 +308,19 @@ func (e *Experiment) programs() score.Programs {
 // compilation is what the checks of one item or turn were made into.
 type compilation struct {
 	of     []dataset.Check
+	tools  []string
 	checks []score.Check
 }
 
-// compile makes the checks of an item ready for a column. Most items have the checks of the dataset and nothing of their own, so that the last ones serve again.
-func (e *Experiment) compile(column int, checks []dataset.Check, p *strict.Problems) []score.Check {
-	if last := e.compiled[column].Load(); last != nil && slices.Equal(last.of, checks) {
+// compile makes the checks of an item ready for a column and the tools that the item lets its agent have. Most items have the checks of the dataset and nothing of their own, so that the last ones serve again.
+func (e *Experiment) compile(column int, tools []string, checks []dataset.Check, p *strict.Problems) []score.Check {
+	if last := e.compiled[column].Load(); last != nil && slices.Equal(last.of, checks) && slices.Equal(last.tools, tools) {
 		return last.checks
 	}
 	before := p.Len()
-	out := score.Compile(specsOf(checks), score.Env{Tools: e.opts.Columns[column].Agent.Tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges}, p)
+	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges}, p)
 	if p.Len() == before {
-		e.compiled[column].Store(&compilation{of: checks, checks: out})
+		e.compiled[column].Store(&compilation{of: checks, tools: tools, checks: out})
 	}
 	return out
 }
@@ -332,29 +347,22 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 	program := false // of programs under test nobody knows the tools, so that one is like another
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		tools := c.Agent.Tools
+		tools := permitted(item, c.Agent.Tools)
 		if !runsOn(item, c) || c.Target != nil && program || c.Target == nil && slices.ContainsFunc(seen, func(s []string) bool { return slices.Equal(s, tools) }) {
 			continue
 		}
 		if program = program || c.Target != nil; c.Target == nil {
 			seen = append(seen, tools)
 		}
-		e.compile(i, item.Checks, p)
+		e.compile(i, tools, item.Checks, p)
 		for _, turn := range item.Turns {
-			e.compile(i, turn.Checks, p)
+			e.compile(i, tools, turn.Checks, p)
 		}
 	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)
 	e.checkNeeds(item, p)
 	e.checkWorld(item, p)
-	for _, later := range []struct {
-		key string
-		set bool
-	}{{"approvals", len(item.Approvals) > 0}, {"answers", len(item.Answers) > 0}} {
-		if later.set {
-			p.Key(later.key).Add(item.Pos, "mock the tool: tool_mocks", "%s are not in this version: no tool asks yet, and what is denied here would run", later.key)
-		}
-	}
+	e.checkPolicy(item, p)
 	if names := hiddenNames(e.specs, item); len(names) > 0 && e.agentRuns(item) {
 		p.Key("tool_context").Add(item.ToolContext.KeyPos(names[0]), "rename it: what tools take from the model and what they get hidden must not share a name", "%q is the name of a parameter of a tool", names[0])
 	}
@@ -396,6 +404,7 @@ func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 			score.CompileArguments(c.Args, p)
 		}
 	}
+	e.checkAsked(item, slices.Sorted(maps.Keys(known)), p)
 	if item.User != nil {
 		if _, err := e.user(item); err != nil {
 			p.AddError(err)
@@ -431,7 +440,7 @@ func (e *Experiment) checkNeeds(item *dataset.Item, p *strict.Problems) {
 	hasTools := false
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		hasTools = hasTools || runsOn(item, c) && (len(c.Agent.Tools) > 0 || c.Target != nil)
+		hasTools = hasTools || runsOn(item, c) && (len(permitted(item, c.Agent.Tools)) > 0 || c.Target != nil)
 	}
 	for _, v := range item.Invariants {
 		switch need := invariant.NeedOf(v.Name); {

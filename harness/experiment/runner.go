@@ -68,7 +68,7 @@ func (e *Experiment) plan(w warnings, repeated *repeats, notRun string, keepAll 
 		head.Traces = results.KeepAll
 	}
 	head.Lines += repeated.added(notRun)
-	list := slices.Concat(datasetWarnings(e.opts.Dataset), e.isolation(), w.list())
+	list := slices.Concat(datasetWarnings(e.Warnings()), e.isolation(), w.list())
 	if n := repeated.cut(); n > 0 && notRun == eval.CauseBudget {
 		list = append(list, results.Warning{Code: "repeats-cut", Text: fmt.Sprintf("the budget ended before %d items whose verdict is open were repeated further", n)})
 	}

@@ -27,12 +27,16 @@ func (r *itemRun) itemTools() []tool.Tool {
 		}
 		tools = append(tools, inner)
 	}
+	names := permitted(r.item, r.column.Agent.Tools)
 	for _, t := range r.opts.Tools(r.space.get) {
-		if slices.Contains(r.column.Agent.Tools, t.Spec().Name) {
+		if slices.Contains(names, t.Spec().Name) {
 			add(t)
 		}
 	}
 	for _, own := range r.column.Agent.CommandTools {
+		if !slices.Contains(names, own.Name) {
+			continue
+		}
 		add(described{spec: commandSpec(own), command: own, programs: r.opts.Programs})
 	}
 	return tools

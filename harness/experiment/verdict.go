@@ -39,7 +39,7 @@ func decide(line *eval.Result, out Outcome, stale error, checks judged) {
 	case stale != nil:
 		cause := replay.CauseOf(stale)
 		set(eval.Stale, string(cause))
-		if cause == replay.Unreadable || cause == replay.LeftOver {
+		if cause == replay.Unreadable || cause == replay.LeftOver || cause == replay.Secret {
 			line.Error = explain(stale, line.Retries)
 			line.Error.Message = failure.Message(stale) // the cassette's file stands beside it
 		}

@@ -50,10 +50,10 @@ func (w *warnings) list() []results.Warning {
 	return out
 }
 
-// datasetWarnings are what the dataset as a whole is to be warned of, whatever ran of it.
-func datasetWarnings(d *dataset.Dataset) []results.Warning {
+// datasetWarnings are warnings about the dataset as a whole, whatever ran of it, as a summary holds them.
+func datasetWarnings(all []dataset.Warning) []results.Warning {
 	var out []results.Warning
-	for _, w := range d.Warnings {
+	for _, w := range all {
 		at := w.At.String()
 		one := results.Warning{Code: w.Code, Text: w.Text, At: &at}
 		if w.Hint != "" {

@@ -3,6 +3,7 @@ package experiment
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -157,6 +158,9 @@ func (w *workspaces) begin() error {
 			return err
 		}
 		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+			continue // a sweep has taken it already
+		}
 		if err != nil {
 			return errors.Join(err, os.RemoveAll(dir))
 		}
@@ -178,7 +182,8 @@ func sweep(temp string) {
 		return
 	}
 	for _, dir := range dirs {
-		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+		// One without a lock was being removed when that sweep was killed, or is just being made; who makes it makes another then.
+		f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			continue
 		}

@@ -232,7 +232,7 @@ func cassettes(s *results.Summary, t results.Tally, in Input) []results.Reason {
 		r := reason(failure.Cassette, results.KindCassette, fmt.Sprintf("%s stale: %s", count(c.Items, "item"), StaleWord(c)))
 		r.Items = &c.Items
 		hint := record
-		if c.Cause == eval.CauseUnreadable && c.First.Error != nil && c.First.Error.Hint != nil && *c.First.Error.Hint != "" {
+		if (c.Cause == eval.CauseUnreadable || c.Cause == eval.CauseSecret) && c.First.Error != nil && c.First.Error.Hint != nil && *c.First.Error.Hint != "" {
 			hint = *c.First.Error.Hint // such as git lfs pull: to record would replace a recording that is only elsewhere
 		}
 		out = append(out, hinted(r, hint))
@@ -249,6 +249,8 @@ func StaleWord(c results.Cause) string {
 		return "recorded interactions left over"
 	case eval.CauseUnreadable:
 		return "unreadable cassette"
+	case eval.CauseSecret:
+		return "the recording held a secret"
 	}
 	if c.Detail != "" {
 		return c.Detail

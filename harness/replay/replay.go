@@ -163,6 +163,8 @@ func (s *Session) read() (bool, error) {
 	switch {
 	case err != nil && s.config.Mode == Extend && !errors.As(err, new(*cassette.ElsewhereError)):
 		return false, nil
+	case errors.Is(err, fs.ErrNotExist) && s.putAside():
+		return false, failure.WithHint(&secretError{failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "what was recorded held a secret and was put aside%w", noText{err})}, "%s", secretHint)
 	case err != nil:
 		return false, s.hint(err)
 	case s.foreign(file.Header):
@@ -440,7 +442,7 @@ func (s *Session) quarantine(file *cassette.File, detector *secret.Detector, fou
 	if len(found) > 1 {
 		more = fmt.Sprintf(", and %d more", len(found)-1)
 	}
-	err := failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "not saved: %s%s", found[0], more)
+	var err error = &secretError{failure.At(failure.Position{File: s.config.Display}, failure.Cassette, "not saved: %s%s", found[0], more)}
 	if s.config.Quarantine == "" {
 		return Outcome{}, err
 	}
@@ -452,7 +454,31 @@ func (s *Session) quarantine(file *cassette.File, detector *secret.Detector, fou
 	if problem != nil {
 		return Outcome{}, errors.Join(err, problem)
 	}
-	return Outcome{Quarantined: true}, failure.WithHint(err, "the recording is in .echoeval/quarantine, redacted; take the secret out of what the item reads, or list it under redact_allow if it is none")
+	return Outcome{Quarantined: true}, failure.WithHint(err, "%s", secretHint)
+}
+
+// secretHint says what helps where a recording holds a secret. To record again alone does not: it would be refused again.
+const secretHint = "the recording is in .echoeval/quarantine, redacted; take the secret out of what the item reads, or list it under redact_allow if it is none, and record again"
+
+// secretError says that a recording holds a secret.
+type secretError struct{ error }
+
+// Unwrap returns what is said of it.
+func (e *secretError) Unwrap() error { return e.error }
+
+// noText is an error that stands within another without a text of its own.
+type noText struct{ error }
+
+func (noText) Error() string   { return "" }
+func (e noText) Unwrap() error { return e.error }
+
+// putAside reports that a recording of the item was put aside because it held a secret.
+func (s *Session) putAside() bool {
+	if s.config.Quarantine == "" {
+		return false
+	}
+	info, err := os.Lstat(s.config.Quarantine)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // hint adds the command that makes a cassette fresh, unless the error has a hint of its own.
@@ -472,6 +498,7 @@ const (
 	Drift      Cause = "drift"
 	LeftOver   Cause = "left_over"
 	Unreadable Cause = "unreadable"
+	Secret     Cause = "secret" // what was recorded held one and was put aside
 )
 
 // CauseOf returns the cause of an error of a session, "" for one that does not make a line stale.
@@ -483,6 +510,8 @@ func CauseOf(err error) Cause {
 		return Drift
 	case errors.As(err, new(*LeftOverError)):
 		return LeftOver
+	case errors.As(err, new(*secretError)):
+		return Secret
 	case errors.Is(err, fs.ErrNotExist):
 		return Missing
 	case failure.CodeOf(err) == failure.Cassette:

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"github.com/echoeval/echoeval/core/claim"
 	"github.com/echoeval/echoeval/core/failure"
 )
 
@@ -27,6 +28,7 @@ func newDraft(path string) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	claim.Take(f) // no sweep removes it now; one that came before makes the publishing fail
 	return &draft{Writer: bufio.NewWriterSize(f, 256<<10), file: f, path: path}, nil
 }
 

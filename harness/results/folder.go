@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/echoeval/echoeval/core/claim"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 )
@@ -27,11 +28,15 @@ var idPattern = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}Z)-(.+)-([0-9a-f]{4})$`)
 // maxAttempts bounds the search for a free id; each second has 65,536 for a dataset.
 const maxAttempts = 1_000
 
+// maxSwept bounds how often a file is made again that the sweep of another run has taken.
+const maxSwept = 10
+
 // NewFolder makes the folder of a new run of the dataset below runs, which is made too where it is absent. The id is <UTC time>-<dataset>-<4 hex>; the digits are a hash of the start and of how many ids were taken, so that runs of one second differ.
 func NewFolder(runs string, started time.Time, dataset string) (id, dir string, err error) {
 	if err := os.MkdirAll(runs, 0o755); err != nil {
 		return "", "", cannotMake(err)
 	}
+	sweep(runs)
 	for attempt := range maxAttempts {
 		sum := sha256.Sum256([]byte(started.UTC().Format(time.RFC3339Nano) + "\x00" + dataset + "\x00" + strconv.Itoa(attempt)))
 		id = started.UTC().Format(idTime) + "-" + dataset + "-" + hex.EncodeToString(sum[:2])
@@ -47,6 +52,34 @@ func NewFolder(runs string, started time.Time, dataset string) (id, dir string, 
 	return id, dir, nil
 }
 
+// sweep removes what runs have left that were killed before they had a manifest: folders that hold nothing but its draft, and drafts of the link to the latest run. It never fails: what cannot be removed does no harm.
+//
+// A living process that is just there makes again what a sweep has taken from it, see [WriteManifest] and [SetLatest].
+func sweep(runs string) {
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		path := filepath.Join(runs, e.Name())
+		switch {
+		case strings.HasPrefix(e.Name(), LatestName+".") && strings.HasSuffix(e.Name(), temporary):
+			_ = os.Remove(path)
+		case e.IsDir() && idPattern.MatchString(e.Name()) && !isRun(path):
+			draft := filepath.Join(path, ManifestFile+temporary)
+			f, err := os.OpenFile(draft, os.O_RDWR, 0)
+			if err != nil {
+				continue
+			}
+			if claim.Take(f) {
+				_ = os.Remove(draft)
+				_ = os.Remove(path) // stays where it holds anything else
+			}
+			_ = f.Close()
+		}
+	}
+}
+
 func cannotMake(err error) error {
 	return failure.WithHint(failure.WithCode(fmt.Errorf("making the run's folder: %w", err), failure.Internal), "choose a folder that can be written: --out DIR")
 }
@@ -55,15 +88,20 @@ func cannotMake(err error) error {
 func SetLatest(runs, id string) error {
 	path := filepath.Join(runs, LatestName)
 	draft := path + "." + id + temporary
-	_ = os.Remove(draft) // left by a crash; if it stays, the next line says why
-	if err := os.Symlink(id, draft); err != nil {
-		return writeFile(path, []byte(id+"\n"))
-	}
-	if err := os.Rename(draft, path); err != nil {
+	for attempt := 1; ; attempt++ {
+		_ = os.Remove(draft) // left by a crash; if it stays, the next line says why
+		if err := os.Symlink(id, draft); err != nil {
+			return writeFile(path, []byte(id+"\n"))
+		}
+		err := os.Rename(draft, path)
+		if err == nil {
+			return nil
+		}
 		_ = os.Remove(draft) // the error of the renaming is the one to report
-		return writing(path, err)
+		if !errors.Is(err, fs.ErrNotExist) || attempt == maxSwept {
+			return writing(path, err)
+		}
 	}
-	return nil
 }
 
 // readLatest returns the id that runs/latest names, "" where there is none.

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"github.com/echoeval/echoeval/core/claim"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/results/resultstest"
@@ -136,4 +137,39 @@ var _ = Describe("finding a run", func() {
 		Entry(nil, func() { Expect(os.Mkdir(filepath.Join(runs, "dir"), 0o755)).To(Succeed()) }, "RUNS/dir", "is no folder of a run", "--out"),
 		Entry(nil, func() { add("clinic", 0) }, "", "the run has no name", "latest"),
 	)
+})
+
+var _ = Describe("what a run leaves that was killed before it had a manifest", func() {
+	It("is cleared away by the next run, unless a living one is making it", func() {
+		runs := GinkgoT().TempDir()
+		at := func(name string) string { return filepath.Join(runs, name) }
+		const empty, draft, alive, other = "20260101T000000Z-d-0001", "20260101T000000Z-d-0002", "20260101T000000Z-d-0003", "20260101T000000Z-d-0004"
+		for _, dir := range []string{empty, draft, alive, other, "something"} {
+			Expect(os.Mkdir(at(dir), 0o755)).To(Succeed())
+		}
+		for _, file := range []string{draft + "/manifest.json.tmp", alive + "/manifest.json.tmp", other + "/notes.txt", "something/manifest.json.tmp"} {
+			Expect(os.WriteFile(at(file), []byte("{"), 0o644)).To(Succeed())
+		}
+		Expect(os.Symlink(draft, at("latest."+draft+".tmp"))).To(Succeed())
+		held, err := os.Open(at(alive + "/manifest.json.tmp"))
+		Expect(err).NotTo(HaveOccurred())
+		defer held.Close()
+		Expect(claim.Take(held)).To(BeTrue())
+
+		id, dir, err := results.NewFolder(runs, time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), "d")
+		Expect(err).NotTo(HaveOccurred())
+		entries, err := os.ReadDir(runs)
+		Expect(err).NotTo(HaveOccurred())
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		Expect(names).To(Equal([]string{empty, alive, other, id, "something"}))
+		Expect(at(alive + "/manifest.json.tmp")).To(BeARegularFile())
+
+		// The sweep of a third run comes between the making of the draft and its claim.
+		Expect(os.Remove(dir)).To(Succeed())
+		Expect(results.WriteManifest(dir, results.Manifest{ID: id})).To(Succeed())
+		Expect(filepath.Join(dir, "manifest.json")).To(BeARegularFile())
+	})
 })

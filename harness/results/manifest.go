@@ -1,7 +1,9 @@
 package results
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -58,7 +60,17 @@ func WriteManifest(dir string, m Manifest) error {
 	if err != nil {
 		return writing(filepath.Join(dir, ManifestFile), err)
 	}
-	return writeFile(filepath.Join(dir, ManifestFile), append(data, '\n'))
+	data = append(data, '\n')
+	for attempt := 1; ; attempt++ {
+		err := writeFile(filepath.Join(dir, ManifestFile), data)
+		if !errors.Is(err, fs.ErrNotExist) || m.Finished != nil || attempt == maxSwept {
+			return err
+		}
+		// The sweep of another run has taken the draft between its making and its claim, and the folder with it.
+		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+			return writing(dir, err)
+		}
+	}
 }
 
 // ReadManifest reads the manifest of the run in dir.

@@ -3,9 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -84,14 +87,19 @@ func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (fa
 	if err != nil {
 		return failure.Internal, err
 	}
+	setup := unreadableSetup(p, p.cassettes(s, folder))
 	if asJSON {
 		err = printJSON(s, struct {
 			Dataset string `json:"dataset"`
 			results.Cassettes
-			Again again `json:"re_recording"`
-		}{p.dataset.Name, summary.Cassettes, e})
+			Again again  `json:"re_recording"`
+			Setup string `json:"setup_problem,omitempty"`
+		}{p.dataset.Name, summary.Cassettes, e, setup})
 	} else {
 		err = printVerified(s, p, run, summary, e)
+		if setup != "" {
+			fmt.Fprintf(s.Stdout, "unreadable: %s\n", escape.Line(setup))
+		}
 	}
 	if err != nil {
 		return failure.Internal, failure.WithCode(err, failure.Internal)
@@ -99,10 +107,19 @@ func verify(ctx context.Context, s *State, folder, file string, asJSON bool) (fa
 	switch {
 	case !summary.Complete:
 		return failure.Interrupted, nil
-	case summary.Counts.Stale > 0:
+	case summary.Counts.Stale > 0 || setup != "":
 		return failure.Cassette, nil
 	}
 	return failure.OK, nil
+}
+
+// unreadableSetup says what is wrong with the cassette of what a run fetches once; "" where nothing is, or where there is none.
+func unreadableSetup(p *planned, base string) string {
+	_, err := cassette.Load(filepath.Join(base, p.dataset.Name, cassette.SetupFile), p.dataset.Name+"/"+cassette.SetupFile)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	return err.Error()
 }
 
 func printVerified(s *State, p *planned, run *results.Run, summary *results.Summary, e again) error {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/results"
@@ -34,6 +36,26 @@ func completeAll(s *State, root *cobra.Command) {
 		}
 		if list, ok := arguments[cmd.CommandPath()]; ok {
 			cmd.ValidArgsFunction = list
+		}
+	}
+}
+
+// refuseUnknownShell lets the command completion, which cobra makes, say which shells there are where it is given another.
+func refuseUnknownShell(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.Name() != "completion" {
+			continue
+		}
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			var shells []string
+			for _, shell := range cmd.Commands() {
+				shells = append(shells, shell.Name())
+			}
+			return failure.WithHint(failure.New(failure.Input, "completion: unknown shell %q", args[0]), "%s", strict.Suggest(args[0], shells))
 		}
 	}
 }

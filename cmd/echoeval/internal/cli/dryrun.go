@@ -30,6 +30,8 @@ type outlook struct {
 	// Recorded is how many of the runs ask a vendor, at most where only what is stale is recorded.
 	Recorded spending `json:"recorded"`
 	AtMost   bool     `json:"at_most"`
+	// Missing is how many of the runs have no cassette. In a replay they are stale.
+	Missing int `json:"missing"`
 	// OverBudget says that it is more than --max-cost allows.
 	OverBudget bool `json:"over_budget"`
 }
@@ -46,6 +48,9 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	look.AssumedPassRate = p.reference.passRate()
 	look.DetectableDrop = p.sees(look.AssumedPassRate)
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
+	if look.Missing, err = p.experiment.Missing(); err != nil {
+		return err
+	}
 	if head.Mode != string(replay.Replay) {
 		e, err := estimate(p, map[string]*mean{}, func(experiment.Cassette) (string, bool) { return eval.CauseMissing, true })
 		if err != nil {
@@ -67,6 +72,9 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	switch {
 	case head.Mode == string(replay.Replay):
 		text += ", nothing is dialled"
+		if look.Missing > 0 {
+			text += fmt.Sprintf("; %s no cassette", has(look.Missing))
+		}
 	default:
 		if look.AtMost {
 			text += ", at most"
@@ -85,8 +93,20 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)
 	}
-	_, err = fmt.Fprintln(s.Stdout, text)
-	return unwritable(err)
+	if _, err := fmt.Fprintln(s.Stdout, text); err != nil {
+		return unwritable(err)
+	}
+	if head.Mode == string(replay.Replay) && look.Missing > 0 {
+		fmt.Fprintf(s.Stderr, "hint: %s --stale\n", p.record)
+	}
+	return nil
+}
+
+func has(n int) string {
+	if n == 1 {
+		return "1 has"
+	}
+	return fmt.Sprintf("%d have", n)
 }
 
 // sees is the smallest drop of the pass rate that the planned run sees.

@@ -99,7 +99,17 @@ func runImport(s *State, sources []string, o importOptions) error {
 			return failure.WithHint(failure.New(failure.Internal, "%s cannot be written: %s", s.show(c.path), failure.Reason(err)), "check the folder")
 		}
 	}
-	return printImport(s, result, o, changed)
+	if err := printImport(s, result, o, changed); err != nil {
+		return err
+	}
+	if result.Report.Providers == 0 {
+		words := []string{"echoeval import"}
+		for _, source := range sources {
+			words = append(words, quote(source))
+		}
+		return usage(strings.Join(append(words, "-o", quote(o.out), "--force --provider openai:gpt-4o-mini"), " ")+", or add one to the dataset", "%s names no provider, so that it cannot run yet", o.out)
+	}
+	return nil
 }
 
 // convert reads the sources and makes files of them, in memory.

@@ -142,6 +142,8 @@ func newRoot(s *State) *cobra.Command {
 		newInvariants(s), newProviders(s),
 		newEmulate(s), newDoctor(s), newVersion(s),
 	)
+	root.InitDefaultCompletionCmd()
+	refuseUnknownShell(root)
 	completeAll(s, root)
 	return root
 }

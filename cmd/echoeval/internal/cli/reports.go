@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/csv"
@@ -235,7 +237,11 @@ func writeCauses(w io.Writer, run *results.Run) error {
 }
 
 func describeCause(c results.Cause) string {
-	text := fmt.Sprintf("%s %s: %s", count(c.Items, "item"), c.Status, escape.Line(c.Cause))
+	cause := c.Cause
+	if cause == eval.CauseSecret {
+		cause = gate.StaleWord(c)
+	}
+	text := fmt.Sprintf("%s %s: %s", count(c.Items, "item"), c.Status, escape.Line(cause))
 	if c.Detail != "" {
 		text += ", " + escape.Line(c.Detail)
 	}

@@ -9,18 +9,24 @@ import (
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/baseline"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/emulator"
 	"github.com/echoeval/echoeval/harness/results"
 )
 
 // written are the values of files that the program writes, by the kind of file.
 var written = map[string]any{"results": eval.Result{}, "summary": results.Summary{}}
 
+// made are the schemas of the other files that the program reads, by the kind of file.
+var made = map[string]func() strict.Schema{"script": emulator.Schema, "prices": llm.PricesSchema, "baseline": baseline.Schema}
+
 // schemaKinds are all that schema knows, in the order of its help.
 func schemaKinds() []string {
-	return append(append([]string{}, dataset.SchemaKinds...), "results", "summary")
+	return append(append([]string{}, dataset.SchemaKinds...), "script", "prices", "baseline", "results", "summary")
 }
 
 func newSchema(s *State) *cobra.Command {
@@ -29,7 +35,7 @@ func newSchema(s *State) *cobra.Command {
 		Use: "schema " + kinds, Short: "Print the JSON Schema of a kind of file", GroupID: "files",
 		Long: "Print the JSON Schema (draft 2020-12) of a kind of file. An editor checks and completes a file whose first line names one:\n\n" +
 			"  # yaml-language-server: $schema=../.echoeval/dataset.schema.json\n\n" +
-			"results describes one line of results.jsonl, summary the file summary.json.",
+			"script describes a script of the emulator, prices a file with prices, results one line of results.jsonl, summary the file summary.json.",
 		Example:   "  echoeval schema dataset > .echoeval/dataset.schema.json",
 		Args:      between(1, 1, "one of "+strings.Join(schemaKinds(), ", ")),
 		ValidArgs: schemaKinds(),
@@ -52,6 +58,9 @@ func newSchema(s *State) *cobra.Command {
 func schemaOf(s *State, kind string) (any, error) {
 	if schema, ok := dataset.Schema(kind, datasetOptions(s)); ok {
 		return schema, nil
+	}
+	if schema, ok := made[kind]; ok {
+		return schema(), nil
 	}
 	value, ok := written[kind]
 	if !ok {

@@ -13,6 +13,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/baseline"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/emulator"
 	"github.com/echoeval/echoeval/reports/escape"
@@ -146,21 +147,21 @@ type problem struct {
 
 func problemsOf(err error) []problem {
 	out := []problem{}
-	var walk func(error)
-	walk = func(err error) {
+	var walk func(err error, more []string)
+	walk = func(err error, more []string) {
 		if err == nil {
 			return
 		}
-		if joined, ok := err.(interface{ Unwrap() []error }); ok { // only an outermost join is split
-			for _, e := range joined.Unwrap() {
-				walk(e)
+		if all, hints := failure.Split(err); all != nil {
+			for _, e := range all {
+				walk(e, append(hints, more...))
 			}
 			return
 		}
 		pos, _ := failure.PositionOf(err)
-		out = append(out, problem{At: pos.String(), Message: err.Error(), Hints: failure.Hints(err)})
+		out = append(out, problem{At: pos.String(), Message: err.Error(), Hints: append(failure.Hints(err), more...)})
 	}
-	walk(err)
+	walk(err, nil)
 	return out
 }
 
@@ -186,6 +187,17 @@ func validateFile(s *State, file string) (validated, error) {
 	switch {
 	case filepath.Base(file) == dataset.ProjectFile:
 		return validateProject(s, file, v)
+	case has("dataset_hash", "v") && has("items", "repeat", "providers"):
+		v.Kind = "baseline"
+		data, err := os.ReadFile(s.path(file))
+		if err != nil {
+			return v, failure.WithCode(err, failure.Internal)
+		}
+		b, err := baseline.Decode(file, data)
+		if err == nil {
+			v.text = "baseline of " + b.Dataset
+		}
+		return v, err
 	case has("items", "gates", "overrides") || has("name") && has("providers", "defaults"):
 		return validateDataset(s, file, v)
 	case has("conversations", "default"):
@@ -204,7 +216,7 @@ func validateFile(s *State, file string) (validated, error) {
 		c := agent.Decode(n, &p)
 		v.text = "agent " + c.Name
 		return v, p.Err()
-	case has("prices") && has("date", "source"):
+	case has("prices") || has("date") && has("source"):
 		v.Kind, v.text = "prices", "prices"
 		data, err := os.ReadFile(s.path(file))
 		if err != nil {
@@ -218,7 +230,7 @@ func validateFile(s *State, file string) (validated, error) {
 	case err != nil:
 		return v, err
 	}
-	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no emulator script and no prices"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations")
+	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no emulator script, no prices and no baseline"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations")
 }
 
 func validateProject(s *State, file string, v validated) (validated, error) {
@@ -237,7 +249,7 @@ func validateDataset(s *State, file string, v validated) (validated, error) {
 		return v, err
 	}
 	v.text = fmt.Sprintf("dataset %s, %s on %s", p.dataset.Name, count(p.dataset.Count, "item"), count(len(p.experiment.Head().Providers), "provider"))
-	for _, w := range p.dataset.Warnings {
+	for _, w := range p.experiment.Warnings() {
 		v.Warnings = append(v.Warnings, problem{At: w.At.String(), Message: w.Text, Hints: []string{w.Hint}})
 	}
 	return v, nil
