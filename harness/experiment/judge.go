@@ -95,7 +95,7 @@ func (e *Experiment) questionsOf(item *dataset.Item, column int) int {
 		lists = append(lists, turn.Checks)
 	}
 	for _, checks := range lists {
-		for _, c := range e.compile(column, checks, &problems) {
+		for _, c := range e.compile(column, permitted(item, e.opts.Columns[column].Agent.Tools), checks, &problems) {
 			n += c.Asks
 		}
 	}
