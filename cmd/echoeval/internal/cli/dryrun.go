@@ -23,10 +23,18 @@ type outlook struct {
 	OverBudget bool `json:"over_budget"`
 }
 
-// dryRun says what a run would do, cost and take, and runs nothing. Estimates go by the tokens and durations of the last recordings.
+// dryRun says what a run would do, cost and take, and runs nothing. Estimates go by the tokens and durations of the last recordings, and where there are none by the length of what is asked.
 func (p *planned) dryRun(s *State, o *runOptions) error {
 	head := p.experiment.Head()
 	look := outlook{Dataset: p.dataset.Name, Mode: head.Mode, Items: head.Selected.Items, Runs: head.Lines}
+	for c, err := range p.experiment.Cassettes() {
+		if err != nil {
+			return err
+		}
+		if c.Skipped {
+			look.Runs--
+		}
+	}
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
 	if head.Mode != string(replay.Replay) {
 		e, err := estimate(p, map[string]*mean{}, func(experiment.Cassette) (string, bool) { return eval.CauseMissing, true })
@@ -55,6 +63,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 		if look.Recorded.TimeMS > 0 {
 			text += ", " + roughly(time.Duration(look.Recorded.TimeMS)*time.Millisecond)
 		}
+		text += look.Recorded.guess()
 	}
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)

@@ -27,6 +27,7 @@ import (
 type planned struct {
 	dataset    *dataset.Dataset
 	experiment *experiment.Experiment
+	columns    []experiment.Column
 	gates      []gate.Gate
 	runs       string // folder of the runs
 	shard      string // I/N, "" for the whole
@@ -151,6 +152,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if opts.Selection, err = o.selection(p); err != nil {
 		return nil, err
 	}
+	p.columns = cols
 	paid := slices.Clone(cols)
 	for _, u := range users {
 		paid = append(paid, *u)

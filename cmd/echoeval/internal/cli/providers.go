@@ -228,6 +228,17 @@ func keyOf(s *State, p dataset.Provider, v vendor, local bool) (transport.Secret
 	return transport.Secret{}, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s needs a key, and %s is not set", p.ID, name), "export %s=..., or run in replay, which needs none", name)
 }
 
+// missingKey names the variable of a key that a recording would need and that is not set; "" where none is missing.
+func missingKey(s *State, p dataset.Provider) string {
+	v := vendors[p.Vendor]
+	name := cmp.Or(p.APIKeyEnv, v.keyEnv)
+	base, err := url.Parse(cmp.Or(p.BaseURL, v.base))
+	if v.scripted || name == "" || s.Getenv(name) != "" || err != nil || loopback(base) {
+		return ""
+	}
+	return name
+}
+
 // proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given.
 func proxyOf(s *State) func(*http.Request) (*url.URL, error) {
 	get := func(names ...string) string {
