@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/dataset"
 )
@@ -76,6 +77,10 @@ type Cassette struct {
 	Repeat   int
 	// Path is absolute; File is relative to the folder of all cassettes, with slashes.
 	Path, File string
+	// Skipped says that the item does not run on that provider.
+	Skipped bool
+	// Asked estimates how many bytes the model is given in all requests of the item: prompt, tools, what the user says. Requests is how many these are likely to be.
+	Asked, Requests int
 }
 
 // Missing counts the runs of the selected items whose cassettes are not there. What the dataset skips needs none.
@@ -104,17 +109,51 @@ func (e *Experiment) Missing() (int, error) {
 // Cassettes yields where the recordings of the selected items belong, whether they are there or not.
 func (e *Experiment) Cassettes() iter.Seq2[Cassette, error] {
 	return func(yield func(Cassette, error) bool) {
-		for p, err := range e.each(&repeats{}, "") {
+		shown := make([]int, len(e.opts.Columns)) // bytes of prompt and tools
+		tools := make([]bool, len(e.opts.Columns))
+		for i := range e.opts.Columns {
+			c := &e.opts.Columns[i]
+			visible := e.visible(c)
+			shown[i], tools[i] = len(c.Agent.Prompt())+len(toolsText(visible)), len(visible) > 0
+		}
+		for item, err := range e.chosen() {
 			if err != nil {
 				yield(Cassette{}, err)
 				return
 			}
-			c := Cassette{Item: p.Line.Item, Provider: p.Line.Provider, Repeat: p.Line.Repeat}
-			c.File = e.opts.Dataset.Name + "/" + cassetteFile(c.Item, c.Provider, c.Repeat)
-			c.Path = filepath.Join(e.opts.Cassettes, filepath.FromSlash(c.File))
-			if !yield(c, nil) {
-				return
+			said, turns := sayings(item)
+			for i := range e.opts.Columns {
+				column := &e.opts.Columns[i]
+				for repeat := 1; repeat <= e.repeats(item); repeat++ {
+					c := Cassette{Item: item.ID, Provider: column.Provider.ID, Repeat: repeat, Skipped: skipped(item, column) != "", Requests: turns}
+					if tools[i] {
+						c.Requests *= 2 // one that calls, one that answers
+					}
+					c.Asked = c.Requests * (shown[i] + said)
+					c.File = e.opts.Dataset.Name + "/" + cassetteFile(c.Item, c.Provider, c.Repeat)
+					c.Path = filepath.Join(e.opts.Cassettes, filepath.FromSlash(c.File))
+					if !yield(c, nil) {
+						return
+					}
+				}
 			}
 		}
 	}
+}
+
+// sayings is how many bytes the user says, and in how many turns.
+func sayings(item *dataset.Item) (bytes, turns int) {
+	add := func(parts []conversation.Content) { bytes += len(textOf(parts)) }
+	add(item.Input)
+	for _, t := range item.Turns {
+		add(t.Input)
+	}
+	for _, m := range item.Messages {
+		bytes += len(m.Text())
+	}
+	turns = max(len(item.Turns), 1)
+	if item.User != nil {
+		turns += item.User.MaxTurns
+	}
+	return bytes, turns
 }

@@ -171,7 +171,11 @@ func (r *Report) Text() string {
 		g.places = append(g.places, n.Pos)
 	}
 	for _, g := range groups {
-		fmt.Fprintf(&b, "%s: %s (%s)\n", g.Class, g.Text, places(g.places))
+		times := ""
+		if n := len(g.places); n > 1 {
+			times = fmt.Sprintf(", %d times", n)
+		}
+		fmt.Fprintf(&b, "%s: %s%s (%s)\n", g.Class, g.Text, times, places(g.places))
 		if g.Hint != "" {
 			fmt.Fprintf(&b, "  %s\n", g.Hint)
 		}

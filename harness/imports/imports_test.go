@@ -200,7 +200,7 @@ var _ = Describe("a report", func() {
 converted 0 of 3 assertions; 1 to do by hand, 2 lost
   a: 0 of 1 converted
   x: 0 of 2 converted
-lost: a thing (c.yaml:1:3, 2:3, 3:3, 4:3, 5:3, 6:3, and 6 more)
+lost: a thing, 12 times (c.yaml:1:3, 2:3, 3:3, 4:3, 5:3, 6:3, and 6 more)
   write it
 wrong: all of it (everywhere)
 `, "\n")))

@@ -155,6 +155,8 @@ type spending struct {
 	CostUSD *money.USD `json:"cost_usd"`
 	TimeMS  int64      `json:"time_ms"`
 	Unknown int        `json:"unknown"`
+	// Guessed counts those of which nothing was ever recorded: they are estimated by the length of what is asked.
+	Guessed int `json:"guessed"`
 
 	busy, longest time.Duration
 }
@@ -172,6 +174,9 @@ type causeSpending struct {
 
 func (t *spending) add(o outlay) {
 	t.Cassettes++
+	if o.guessed {
+		t.Guessed++
+	}
 	if o.priced {
 		sum := o.cost
 		if t.CostUSD != nil {
@@ -201,7 +206,18 @@ func (t *spending) total() string {
 	case t.Unknown > 0:
 		text += fmt.Sprintf(" without %d whose cost is unknown", t.Unknown)
 	}
-	return text
+	return text + t.guess()
+}
+
+// guess says how much of the sums is guessed.
+func (t *spending) guess() string {
+	switch {
+	case t.Guessed == 0 || t.CostUSD == nil:
+		return ""
+	case t.Guessed == t.Cassettes:
+		return " (a guess: nothing was recorded yet)"
+	}
+	return fmt.Sprintf(" (%d of them guessed)", t.Guessed)
 }
 
 // digits is how many decimals show an amount to two places that count.
@@ -230,6 +246,24 @@ type outlay struct {
 	cost   money.USD
 	priced bool
 	took   time.Duration
+	// guessed says that it was never recorded, nor anything like it.
+	guessed bool
+}
+
+// What a reply is taken to be where nothing is known of any.
+const (
+	guessedReply   = 200 // tokens
+	guessedLatency = 2 * time.Second
+	bytesOfToken   = 4
+)
+
+// guess estimates a recording by what is asked.
+func guess(c experiment.Cassette, cost func(string, conversation.Usage) (money.USD, bool)) outlay {
+	o := outlay{took: time.Duration(c.Requests) * guessedLatency, guessed: true}
+	if cost != nil {
+		o.cost, o.priced = cost("", conversation.Usage{InputTokens: c.Asked / bytesOfToken, OutputTokens: c.Requests * guessedReply})
+	}
+	return o
 }
 
 // key names a line of results.
@@ -256,7 +290,7 @@ func estimateAgain(p *planned, run *results.Run) (again, error) {
 		case line.Status == eval.Stale:
 			unfit[key{line.Item, line.Provider, line.Repeat}] = causeOf(&line)
 		case line.Cassette != nil && line.CostUSD != nil && line.LatencyMS != nil:
-			of(line.Provider).add(outlay{*line.CostUSD, true, time.Duration(*line.LatencyMS) * time.Millisecond})
+			of(line.Provider).add(outlay{cost: *line.CostUSD, priced: true, took: time.Duration(*line.LatencyMS) * time.Millisecond})
 		}
 	}
 	if len(unfit) == 0 {
@@ -283,15 +317,15 @@ func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Casset
 	}
 	byCause := map[string]*spending{}
 	var unread []struct {
-		provider string
-		to       *spending
+		experiment.Cassette
+		to *spending
 	}
 	for c, err := range p.experiment.Cassettes() {
 		if err != nil {
 			return e, err
 		}
 		cause, is := causeOf(c)
-		if !is {
+		if !is || c.Skipped {
 			continue
 		}
 		to := byCause[cause]
@@ -302,9 +336,9 @@ func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Casset
 		file, err := cassette.Load(c.Path, c.File)
 		if err != nil { // counted as the others are, once these are known
 			unread = append(unread, struct {
-				provider string
-				to       *spending
-			}{c.Provider, to})
+				experiment.Cassette
+				to *spending
+			}{c, to})
 			continue
 		}
 		o := recordedOutlay(file, costs, c.Provider)
@@ -313,7 +347,10 @@ func estimate(p *planned, means map[string]*mean, causeOf func(experiment.Casset
 		e.add(o)
 	}
 	for _, u := range unread {
-		o := of(u.provider).outlay()
+		o := of(u.Provider).outlay()
+		if of(u.Provider).n == 0 {
+			o = guess(u.Cassette, costs[u.Provider])
+		}
 		u.to.add(o)
 		e.add(o)
 	}
@@ -368,7 +405,7 @@ func (m *mean) outlay() outlay {
 	return o
 }
 
-// recordedCost prices the recorded replies of a provider. Those of a program under test go by the model that each request names, of whichever vendor has a price for it.
+// recordedCost prices the recorded replies of a provider. Those of a program under test go by the model that each request names, or by that of its entry, of whichever vendor has a price for it.
 func recordedCost(d *dataset.Dataset, p dataset.Provider) func(model string, u conversation.Usage) (money.USD, bool) {
 	if d.TargetOf(p) == nil {
 		cost := costOf(pricesOf(d.Project), p, vendors[p.Vendor].scripted)
@@ -377,7 +414,7 @@ func recordedCost(d *dataset.Dataset, p dataset.Provider) func(model string, u c
 	cost := costByModel(pricesOf(d.Project), p)
 	return func(model string, u conversation.Usage) (money.USD, bool) {
 		for _, v := range target.Vendors {
-			if usd, ok := cost(v.Name, model, u); ok {
+			if usd, ok := cost(v.Name, cmp.Or(model, p.Model), u); ok {
 				return usd, true
 			}
 		}

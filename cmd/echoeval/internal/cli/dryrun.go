@@ -36,7 +36,7 @@ type outlook struct {
 	OverBudget bool `json:"over_budget"`
 }
 
-// dryRun says what a run would do, cost and take, and runs nothing. Estimates go by the tokens and durations of the last recordings.
+// dryRun says what a run would do, cost and take, and runs nothing. Estimates go by the tokens and durations of the last recordings, and where there are none by the length of what is asked.
 func (p *planned) dryRun(s *State, o *runOptions) error {
 	head := p.experiment.Head()
 	look := outlook{Dataset: p.dataset.Name, Mode: head.Mode, Items: head.Selected.Items, Runs: head.Lines, Judging: p.experiment.Questions()}
@@ -47,6 +47,14 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	look.RunsMost = max(look.Runs, look.Items*len(head.Providers)*most)
 	look.AssumedPassRate = p.reference.passRate()
 	look.DetectableDrop = p.sees(look.AssumedPassRate)
+	for c, err := range p.experiment.Cassettes() {
+		if err != nil {
+			return err
+		}
+		if c.Skipped {
+			look.Runs--
+		}
+	}
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
 	if look.Missing, err = p.experiment.Missing(); err != nil {
 		return err
@@ -85,6 +93,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 		if look.Recorded.TimeMS > 0 {
 			text += ", " + roughly(time.Duration(look.Recorded.TimeMS)*time.Millisecond)
 		}
+		text += look.Recorded.guess()
 	}
 	if look.Judging > 0 {
 		text += ", " + count(look.Judging, "question") + " to judges"

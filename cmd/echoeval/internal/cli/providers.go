@@ -263,6 +263,17 @@ func (v vendor) keyName(s *State) string {
 	return v.keyEnv
 }
 
+// missingKey names the variable of a key that a recording would need and that is not set; "" where none is missing.
+func missingKey(s *State, p dataset.Provider) string {
+	v := vendors[p.Vendor]
+	name := cmp.Or(p.APIKeyEnv, v.keyName(s))
+	base, err := url.Parse(cmp.Or(p.BaseURL, v.base))
+	if v.scripted || name == "" || s.Getenv(name) != "" || err != nil || loopback(base) {
+		return ""
+	}
+	return name
+}
+
 // proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given.
 func proxyOf(s *State) func(*http.Request) (*url.URL, error) {
 	get := func(names ...string) string {

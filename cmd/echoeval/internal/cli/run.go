@@ -219,7 +219,35 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	if err := errors.Join(errs...); err != nil {
 		return failure.Worse(code, failure.Internal), failure.WithCode(err, failure.Internal)
 	}
+	if !o.quiet && code == failure.Cassette {
+		p.withoutKey(s, summary)
+	}
 	return code, nil
+}
+
+// withoutKey says what can be done about recordings that do not fit where they cannot be made again for want of a key.
+func (p *planned) withoutKey(s *State, summary *results.Summary) {
+	var missing []string
+	for _, c := range p.columns {
+		if name := missingKey(s, c.Provider); name != "" && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	verb := "is"
+	if len(missing) > 1 {
+		verb = "are"
+	}
+	fmt.Fprintf(s.Stderr, "hint: to record, a key is needed: %s %s not set\n", strings.Join(missing, ", "), verb)
+	serve := ""
+	for _, class := range slices.Sorted(maps.Keys(summary.Cassettes.ByClass)) {
+		serve += " --drift " + class + "=serve"
+	}
+	if serve != "" {
+		fmt.Fprintf(s.Stderr, "hint: no key?%s shows the old answers; a model on this machine needs none: provider compat\n", serve)
+	}
 }
 
 // resume goes on with a run: dataset and flags are those of its manifest.
