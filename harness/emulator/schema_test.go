@@ -53,11 +53,6 @@ func adapt(v any, found map[string]bool) any {
 		for k := range v {
 			v[k] = adapt(v[k], found)
 		}
-		if _, ok := v["discriminator"]; ok && v["oneOf"] != nil {
-			// A member decides between alternatives that may both fit where it is left out.
-			v["anyOf"] = v["oneOf"]
-			delete(v, "oneOf")
-		}
 		if ref, ok := v["$ref"].(string); ok {
 			name, ok := strings.CutPrefix(ref, componentPrefix)
 			if ok {
@@ -104,7 +99,13 @@ func (d *description) schema(name string) *jsonschema.Resolved {
 		node := d.schemas.Get(queue[0])
 		Expect(node.IsZero()).To(BeFalse(), "the description has no %s", queue[0])
 		found := map[string]bool{}
-		defs[queue[0]] = adapt(node.Any(), found)
+		def := adapt(node.Any(), found)
+		if item, ok := def.(map[string]any); ok && queue[0] == "InputItem" {
+			// A message without its type, which may be left out, fits two of the alternatives.
+			item["anyOf"] = item["oneOf"]
+			delete(item, "oneOf")
+		}
+		defs[queue[0]] = def
 		if d.lax {
 			withoutDefaults(defs[queue[0]])
 		}
