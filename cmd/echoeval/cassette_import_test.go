@@ -75,7 +75,7 @@ var _ = Describe("cassette import", func() {
 		o := p.succeed(append([]string{"cassette", "import", "old.json", "--dataset", quickstart}, only...)...)
 		Expect(o.stdout).To(And(
 			MatchRegexp(`(?m)^format +exchanges +lost +changed +state +cassette\nVCR\.py +2 +2 +0 +written +`+mini+`total-copies\.yaml\n1 cassette, 2 exchanges\n`),
-			ContainSubstring("lost: headers of the request that no cassette keeps: Authorization, User-Agent (old.json:1:"),
+			ContainSubstring("lost: headers of the request that no cassette keeps: Authorization, User-Agent, 2 times (old.json:1:"),
 			HaveSuffix("next: echoeval run "+quickstart+" --provider openai:gpt-4o-mini --item total-copies\n"),
 		))
 		Expect(o.stderr).To(BeEmpty())

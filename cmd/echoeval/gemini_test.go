@@ -135,7 +135,7 @@ var _ = Describe("a column of Gemini", func() {
 			"thinking: {level: low, budget_tokens: 5}": "either a level or a budget",
 			"thinking: {level: extreme}":               "minimal",
 			"thinking: {budget_tokens: -7}":            "from -1",
-			"thinking: {effort: low}":                  "unknown key",
+			"thinking: {effort: low}":                  "gemini has no thinking.effort",
 			"reasoning_effort: low":                    "no reasoning_effort",
 		} {
 			p.write("d.yaml", "version: 1\nname: d\nagent: datasets/agents/clerk.yaml\nproviders:\n  - {provider: gemini, model: gemini-2.5-flash, "+setting+"}\nitems: [{id: a, input: x}]\n")

@@ -133,7 +133,7 @@ var _ = Describe("approvals and answers", func() {
 		o := p.expect(2, "run", "d.yaml")
 		Expect(o.stderr).To(And(HavePrefix("error: d.yaml:12:"+at+": "), ContainSubstring(message), ContainSubstring("hint: ")))
 	},
-		Entry("an approval", "approvals: [{tool: exec, answer: deny}]", "17", `approvals: the agent has no tool "exec"`),
+		Entry("an approval", "approvals: [{tool: exec, answer: deny}]", "24", `approvals: the agent has no tool "exec"`),
 		Entry("an answer", "answers: {clarify: at nine}", "24", `answers: the agent has no tool "clarify"`),
 		Entry("a misspelt one", "answers: {wether: at nine}", "23", `did you mean "weather"?`),
 		Entry("an answer that is none", "approvals: [{tool: read_file, answer: maybe}]", "43", `unknown value "maybe"`),
@@ -146,6 +146,7 @@ var _ = Describe("a provider of role judge", func() {
 	It("is no column, and is checked like one", func() {
 		p := governedProject("")
 		p.edit("d.yaml", "providers: [", "providers: [{id: judge, provider: openai, model: gpt-4o, role: judge}, ")
+		p.env = []string{"OPENAI_API_KEY=sk-" + strings.Repeat("judge", 8)} // it is never used: no check asks a judge
 		Expect(p.succeed("validate", "d.yaml").stdout).To(ContainSubstring("1 item on 1 provider"))
 		p.succeed("run", "d.yaml", "--mode", "live")
 		Expect(p.only().Provider).To(Equal("script"))

@@ -52,7 +52,38 @@ func NewFolder(runs string, started time.Time, dataset string) (id, dir string, 
 	return id, dir, nil
 }
 
-// sweep removes what runs have left that were killed before they had a manifest: folders that hold nothing but its draft, and drafts of the link to the latest run. It never fails: what cannot be removed does no harm.
+// mergingFile stands in the folder of a merge that is under way.
+const mergingFile = "merging" + temporary
+
+// Merging marks a folder as that of a merge under way, which becomes a run only when it is whole: killed before, it leaves nothing that could be gone on with, and the next run sweeps it away. done takes the mark off, after the manifest is written.
+func Merging(dir string) (done func() error, err error) {
+	path := filepath.Join(dir, mergingFile)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, writing(path, err)
+	}
+	claim.Take(f)
+	return func() error { return writing(path, errors.Join(os.Remove(path), f.Close())) }, nil
+}
+
+// sweepMerge removes the folder of a merge that was killed, or only its mark where the run was whole.
+func sweepMerge(dir string) {
+	f, err := os.OpenFile(filepath.Join(dir, mergingFile), os.O_RDWR, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if !claim.Take(f) {
+		return
+	}
+	if isRun(dir) {
+		_ = os.Remove(f.Name())
+		return
+	}
+	_ = os.RemoveAll(dir)
+}
+
+// sweep removes what runs have left that were killed before they had a manifest: folders that hold nothing but its draft, folders of merges, and drafts of the link to the latest run. It never fails: what cannot be removed does no harm.
 //
 // A living process that is just there makes again what a sweep has taken from it, see [WriteManifest] and [SetLatest].
 func sweep(runs string) {
@@ -65,7 +96,11 @@ func sweep(runs string) {
 		switch {
 		case strings.HasPrefix(e.Name(), LatestName+".") && strings.HasSuffix(e.Name(), temporary):
 			_ = os.Remove(path)
-		case e.IsDir() && idPattern.MatchString(e.Name()) && !isRun(path):
+		case !e.IsDir() || !idPattern.MatchString(e.Name()):
+		case isRun(path):
+			sweepMerge(path)
+		default:
+			sweepMerge(path)
 			draft := filepath.Join(path, ManifestFile+temporary)
 			f, err := os.OpenFile(draft, os.O_RDWR, 0)
 			if err != nil {

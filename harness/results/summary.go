@@ -103,6 +103,13 @@ type Counts struct {
 	Skipped  int `json:"skipped"`
 }
 
+// Add adds the counts of another part.
+func (c *Counts) Add(more Counts) {
+	for _, s := range eval.Statuses {
+		*c.of(s) += *more.of(s)
+	}
+}
+
 func (c *Counts) of(s eval.Status) *int {
 	switch s {
 	case eval.Pass:

@@ -39,7 +39,7 @@ type JudgeArgs struct {
 	Over      strict.Node `yaml:"over" doc:"the answer to compare with"`
 	Reference strict.Node `yaml:"reference" doc:"an answer that is known to be right, such as \"{{expected}}\""`
 	Provider  strict.Node `yaml:"provider" schema:"ids" doc:"the id of a provider of role judge, or several for a panel; the only one unless given"`
-	Votes     *int        `yaml:"votes" schema:"count" doc:"how often each judge is asked; 1 unless given"`
+	Votes     *int        `yaml:"votes" schema:"positive" doc:"how often each judge is asked; 1 unless given"`
 	Combine   *string     `yaml:"combine" values:"mean,majority" doc:"how several votes make a score: mean unless given, and majority for verdict: pass"`
 	Verdict   *string     `yaml:"verdict" values:"score,pass" doc:"whether a vote is a score from 0 to 1 (unless given) or holds or not"`
 }

@@ -77,31 +77,36 @@ var fields = []field{
 
 // Columns returns the names of the columns.
 func Columns() []string {
-	names := make([]string, len(fields))
+	names := make([]string, len(fields), len(fields)+1)
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	return names
+	return append(names, "dataset")
 }
 
 // Write writes the file. It holds one line at a time.
-func Write(w io.Writer, run *results.Run, _ reports.Options) error {
+func Write(w io.Writer, run *results.Run, opts reports.Options) error {
+	return Several(w, []*results.Run{run}, opts)
+}
+
+// Several writes the rows of several runs, one after the other.
+func Several(w io.Writer, runs []*results.Run, _ reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
 		// What the sink refuses is reported by the last flush.
 		_, _ = out.WriteString(strings.Join(Columns(), ",") + "\n")
 		var row []byte
-		for line, err := range run.Lines() {
-			if err != nil {
-				return err
-			}
-			row = row[:0]
-			for i, f := range fields {
-				if i > 0 {
-					row = append(row, ',')
+		for _, run := range runs {
+			for line, err := range run.Lines() {
+				if err != nil {
+					return err
 				}
-				row = appendCell(row, f.cell(&line))
+				row = row[:0]
+				for _, f := range fields {
+					row = append(appendCell(row, f.cell(&line)), ',')
+				}
+				row = appendCell(row, text(run.Summary.Dataset.Name))
+				_, _ = out.Write(append(row, '\n'))
 			}
-			_, _ = out.Write(append(row, '\n'))
 		}
 		return nil
 	})

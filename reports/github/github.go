@@ -5,7 +5,6 @@ package github
 
 import (
 	"bufio"
-	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -43,27 +42,9 @@ func Several(w io.Writer, runs []*results.Run, opts reports.Options) error {
 	return Summary(w, runs, opts, MaxComment)
 }
 
-// Summary writes the runs within so many bytes: the verdicts, then a section each with what is worse, newly violated and failed before all else. A run that needs less than its share leaves the rest to those behind it.
+// Summary writes the runs within so many bytes, see [markdown.Sections].
 func Summary(w io.Writer, runs []*results.Run, opts reports.Options, most int) error {
-	return reports.To(w, func(out *bufio.Writer) error {
-		var text bytes.Buffer
-		if len(runs) > 1 {
-			text.WriteString("| dataset | verdict |\n|---|---|\n")
-			for _, run := range runs {
-				fmt.Fprintf(&text, "| %s | %s |\n", escape.Cell(run.Summary.Dataset.Name), escape.Cell(cut(run.Summary.Verdict.Text, mostPart)))
-			}
-		}
-		for i, run := range runs {
-			if text.Len() > 0 {
-				text.WriteByte('\n')
-			}
-			if err := markdown.Within(&text, run, opts, (most-text.Len())/(len(runs)-i)); err != nil {
-				return err
-			}
-		}
-		_, _ = out.Write(text.Bytes()) // what the sink refuses is reported by the last flush
-		return nil
-	})
+	return markdown.Sections(w, runs, opts, most)
 }
 
 // Placed is a run and where its project lies in the repository: a path with slashes, "" for its root.

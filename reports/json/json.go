@@ -12,25 +12,47 @@ import (
 // Write writes the document, with one result a line. It holds no option; the results stream.
 func Write(w io.Writer, run *results.Run, _ reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
-		buffer, err := run.Summary.AppendJSON([]byte(`{"v":1,"summary":`))
+		if err := write(out, run); err != nil {
+			return err
+		}
+		_ = out.WriteByte('\n') // what the sink refuses is reported by the last flush
+		return nil
+	})
+}
+
+// Several writes several runs as one document, {"v":1,"runs":[...]}, each as [Write] does.
+func Several(w io.Writer, runs []*results.Run, _ reports.Options) error {
+	return reports.To(w, func(out *bufio.Writer) error {
+		before := `{"v":1,"runs":[`
+		for _, run := range runs {
+			_, _ = out.WriteString(before)
+			if err := write(out, run); err != nil {
+				return err
+			}
+			before = ",\n"
+		}
+		_, _ = out.WriteString("]}\n")
+		return nil
+	})
+}
+
+func write(out *bufio.Writer, run *results.Run) error {
+	buffer, err := run.Summary.AppendJSON([]byte(`{"v":1,"summary":`))
+	if err != nil {
+		return err
+	}
+	buffer = append(buffer, `,"results":[`...)
+	separator := "\n"
+	for line, err := range run.Lines() {
 		if err != nil {
 			return err
 		}
-		buffer = append(buffer, `,"results":[`...)
-		separator := "\n"
-		for line, err := range run.Lines() {
-			if err != nil {
-				return err
-			}
-			buffer = append(buffer, separator...)
-			buffer = results.AppendLine(buffer, &line)
-			separator = ",\n"
-			// What the sink refuses is reported by the last flush.
-			_, _ = out.Write(buffer)
-			buffer = buffer[:0]
-		}
-		buffer = append(buffer, "\n]}\n"...)
+		buffer = append(buffer, separator...)
+		buffer = results.AppendLine(buffer, &line)
+		separator = ",\n"
 		_, _ = out.Write(buffer)
-		return nil
-	})
+		buffer = buffer[:0]
+	}
+	_, _ = out.Write(append(buffer, "\n]}"...))
+	return nil
 }

@@ -21,10 +21,42 @@ import (
 const maxOutput = 2_000
 
 // Write writes the file. It reads the results once per provider and holds one line at a time.
-func Write(w io.Writer, run *results.Run, _ reports.Options) error {
+func Write(w io.Writer, run *results.Run, opts reports.Options) error {
+	return Several(w, []*results.Run{run}, opts)
+}
+
+// Several writes several runs as one file: the suites of each, and in the root the counts of all.
+func Several(w io.Writer, runs []*results.Run, _ reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
-		d := document{out: out, run: run}
-		return d.write()
+		var sum results.Counts
+		var all int64
+		var names []string
+		times := make([]map[string]int64, len(runs))
+		for i, run := range runs {
+			d := document{out: out, run: run}
+			var err error
+			if times[i], err = d.times(); err != nil {
+				return err
+			}
+			for _, ms := range times[i] {
+				all += ms
+			}
+			sum.Add(run.Summary.Counts)
+			names = append(names, run.Summary.Dataset.Name)
+		}
+		root := document{out: out}
+		root.raw(xml.Header)
+		root.open(0, "testsuites", append([]attr{{"name", strings.Join(names, ", ")}}, totals(sum, all)...))
+		for i, run := range runs {
+			d := document{out: out, run: run}
+			for _, p := range run.Summary.Providers {
+				if err := d.suite(&p, times[i][p.ID]); err != nil {
+					return err
+				}
+			}
+		}
+		root.close(0, "testsuites")
+		return nil
 	})
 }
 
@@ -32,27 +64,6 @@ func Write(w io.Writer, run *results.Run, _ reports.Options) error {
 type document struct {
 	out *bufio.Writer
 	run *results.Run
-}
-
-func (d *document) write() error {
-	s := &d.run.Summary
-	times, err := d.times()
-	if err != nil {
-		return err
-	}
-	all := int64(0)
-	for _, ms := range times {
-		all += ms
-	}
-	d.raw(xml.Header)
-	d.open(0, "testsuites", append([]attr{{"name", s.Dataset.Name}}, totals(s.Counts, all)...))
-	for _, p := range s.Providers {
-		if err := d.suite(&p, times[p.ID]); err != nil {
-			return err
-		}
-	}
-	d.close(0, "testsuites")
-	return nil
 }
 
 // times adds up the latencies of each provider, in ms.

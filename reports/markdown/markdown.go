@@ -5,6 +5,7 @@ package markdown
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -53,6 +54,34 @@ func (s *section) add(format string, args ...any) {
 // Write writes the report. It holds the baseline, where the run was compared with one, and of the results one item at a time.
 func Write(w io.Writer, run *results.Run, opts reports.Options) error {
 	return Within(w, run, opts, MaxBytes)
+}
+
+// Several is [Write] for several runs, a section each.
+func Several(w io.Writer, runs []*results.Run, opts reports.Options) error {
+	return Sections(w, runs, opts, MaxBytes)
+}
+
+// Sections writes the runs within so many bytes: the verdicts, then a section each with what is worse, newly violated and failed before all else. A run that needs less than its share leaves the rest to those behind it.
+func Sections(w io.Writer, runs []*results.Run, opts reports.Options, most int) error {
+	return reports.To(w, func(out *bufio.Writer) error {
+		var text bytes.Buffer
+		if len(runs) > 1 {
+			text.WriteString("| dataset | verdict |\n|---|---|\n")
+			for _, run := range runs {
+				fmt.Fprintf(&text, "| %s | %s |\n", cell(run.Summary.Dataset.Name), cell(run.Summary.Verdict.Text))
+			}
+		}
+		for i, run := range runs {
+			if text.Len() > 0 {
+				text.WriteByte('\n')
+			}
+			if err := Within(&text, run, opts, (most-text.Len())/(len(runs)-i)); err != nil {
+				return err
+			}
+		}
+		_, _ = out.Write(text.Bytes()) // what the sink refuses is reported by the last flush
+		return nil
+	})
 }
 
 // Within is [Write] with another bound on the length, in bytes, for a place that takes more or less than a comment. Less than the heads of all sections it cannot be.

@@ -44,7 +44,6 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	look.RunsMost = max(look.Runs, look.Items*len(head.Providers)*most)
 	look.AssumedPassRate = p.reference.passRate()
 	look.DetectableDrop = p.sees(look.AssumedPassRate)
 	for c, err := range p.experiment.Cassettes() {
@@ -54,6 +53,10 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 		if c.Skipped {
 			look.Runs--
 		}
+	}
+	look.RunsMost = look.Runs
+	if most > 0 && head.Lines > 0 {
+		look.RunsMost = max(look.Runs, look.Items*len(head.Providers)*most*look.Runs/head.Lines)
 	}
 	look.AtMost = o.stale || head.Mode == string(replay.Extend)
 	if look.Missing, err = p.experiment.Missing(); err != nil {

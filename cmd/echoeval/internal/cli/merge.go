@@ -89,6 +89,10 @@ func merge(s *State, names []string, out string, asJSON bool, opts reports.Optio
 	if err != nil {
 		return failure.Internal, err
 	}
+	done, err := results.Merging(dir)
+	if err != nil {
+		return failure.Internal, err
+	}
 	manifest := results.Manifest{
 		ID: id, Tool: results.Tool{Version: version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}, Started: started, Host: s.Hostname,
 		Git: gitCommit(p.dataset.Root), Flags: append([]string{first.Flags[0]}, words...), Plan: p.experiment.Head(), Environment: environmentNames(s.Environ), Warnings: []results.WarningCount{},
@@ -101,9 +105,8 @@ func merge(s *State, names []string, out string, asJSON bool, opts reports.Optio
 		return failure.Internal, err
 	}
 	finished := s.Clock.Now()
-	// Only with its manifest is the folder a run: a merge that is killed leaves none that could be gone on with.
 	manifest.Finished, manifest.Warnings = &finished, warnings
-	if err := errors.Join(results.WriteManifest(dir, manifest), results.SetLatest(p.runs, id)); err != nil {
+	if err := errors.Join(results.WriteManifest(dir, manifest), done(), results.SetLatest(p.runs, id)); err != nil {
 		return failure.Internal, err
 	}
 	run, err := results.Open(dir)

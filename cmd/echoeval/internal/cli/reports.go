@@ -29,10 +29,10 @@ import (
 // reporters is the table of reports.
 var reporters = []reports.Reporter{
 	{Name: "terminal", Write: terminal.Write},
-	{Name: "json", File: "report.json", Write: jsonreport.Write},
-	{Name: "junit", File: "junit.xml", Write: junit.Write},
-	{Name: "markdown", File: "report.md", Write: markdown.Write},
-	{Name: "csv", File: "results.csv", Write: csv.Write},
+	{Name: "json", File: "report.json", Write: jsonreport.Write, Several: jsonreport.Several},
+	{Name: "junit", File: "junit.xml", Write: junit.Write, Several: junit.Several},
+	{Name: "markdown", File: "report.md", Write: markdown.Write, Several: markdown.Several},
+	{Name: "csv", File: "results.csv", Write: csv.Write, Several: csv.Several},
 	{Name: "html", File: "report.html", Write: html.Write, Several: html.Several},
 	{Name: "github", File: "github.md", Write: github.Write, Several: github.Several},
 }
