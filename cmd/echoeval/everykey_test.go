@@ -239,6 +239,7 @@ type trial struct {
 var meaning = regexp.MustCompile(strings.Join([]string{
 	`does not exist$`, `has an unknown extension$`, `no library defines a (check|policy) `, `nothing inherited is named `, `the agent has no tool `, `unknown (provider|check|invariant|tool) "`,
 	`has no provider (".*" )?of role user$`, `key "(model|goal)" is missing$`, `nobody asks anything`, `the last message is not the user's`, `Syntax error`, `items.jsonl:1:`,
+	`no provider ".*" of role judge$`, `a judge judges by one of`, `unknown api_version "`, `want a whole number from 1024$`, `there is no folder `, `there is no file `, `leaves nothing of max_tokens`, `a gate looks at (tag|check) .* and no item has it$`,
 	`the conversation matches everything`, `the step answers nothing`, `repeat is 7, the items have up to 1$`, `1 entries, and scores has 0$`, `a text part without text$`,
 }, "|"))
 
@@ -268,7 +269,7 @@ func inRoot(ext string) func(int) string {
 }
 
 var keyKinds = []keyKind{
-	{"dataset", []string{"dataset.yaml", "dataset-source.yaml", "dataset-gates.yaml"}, inRoot(".yaml")},
+	{"dataset", []string{"dataset.yaml", "dataset-source.yaml", "dataset-gates.yaml", "dataset-target.yaml"}, inRoot(".yaml")},
 	{"agent", []string{"agent.yaml"}, inRoot(".yaml")},
 	{"library", []string{"library.yaml"}, inRoot(".yaml")},
 	{"project", []string{"project.yaml"}, func(n int) string { return fmt.Sprintf("m%05d/echoeval.yaml", n) }},
@@ -419,7 +420,7 @@ var _ = Describe("every key of every schema", func() {
 	for _, k := range keyKinds {
 		It("is found wrong in its place, and as the schema says: "+k.kind, func() {
 			p := emptyProject()
-			support := map[string]string{"desk/README.md": "A desk.\n", "x.png": "\x89PNG\r\n\x1a\n", "x.pdf": "%PDF-1.4\n", "items.jsonl": "{\"nr\":\"a\",\"input\":\"b\",\"skip\":\"x\"}\n", "d.yaml": small}
+			support := map[string]string{"desk/README.md": "A desk.\n", "x.png": "\x89PNG\r\n\x1a\n", "x.pdf": "%PDF-1.4\n", "adapter.py": "pass\n", "items.jsonl": "{\"nr\":\"a\",\"input\":\"b\",\"skip\":\"x\"}\n", "d.yaml": small}
 			for file, sample := range map[string]string{"agent.yaml": "agent.yaml", "lib.yaml": "library.yaml", "prices.yaml": "prices.yaml"} {
 				text, err := os.ReadFile(filepath.Join("testdata", "keys", sample))
 				Expect(err).NotTo(HaveOccurred())

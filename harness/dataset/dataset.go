@@ -503,8 +503,8 @@ const repeatMetricPattern = `^pass_(at|hat)_[1-9][0-9]{0,4}$`
 
 type regressionKeys struct {
 	Metric         string   `yaml:"metric,required" doc:"what is compared: pass_rate or score"`
-	MaxDrop        *float64 `yaml:"max_drop,required" doc:"the largest drop that is no regression, in the metric's unit"`
-	Confidence     *float64 `yaml:"confidence" doc:"the level of the interval of the difference, 0.95 unless given"`
+	MaxDrop        *float64 `yaml:"max_drop,required" schema:"drop" doc:"the largest drop that is no regression, in the metric's unit"`
+	Confidence     *float64 `yaml:"confidence" schema:"level" doc:"the level of the interval of the difference, 0.95 unless given"`
 	OnInconclusive string   `yaml:"on_inconclusive" values:"pass,fail" doc:"what becomes of a run whose interval leaves the question open; pass unless given"`
 }
 

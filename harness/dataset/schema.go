@@ -80,6 +80,8 @@ func (b schemaOf) register() {
 		"positive":       func() schema { return strict.OrNull(schema{"type": "integer", "minimum": 1}) },
 		"amount":         func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0}) },
 		"share_or_null":  func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "maximum": 1}) },
+		"drop":           func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "exclusiveMaximum": 1}) },
+		"level":          func() schema { return strict.OrNull(schema{"type": "number", "exclusiveMinimum": 0.5, "exclusiveMaximum": 1}) },
 		"turns_or_null":  func() schema { return strict.OrNull(schema{"type": "integer", "minimum": 1, "maximum": maxTurns}) },
 		"day":            func() schema { return schema{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"} },
 		"address":        func() schema { return strict.OrNull(schema{"type": "string", "pattern": "^https?://"}) },
@@ -119,7 +121,7 @@ func (b schemaOf) register() {
 		"normalize": func() schema { return b.of([]normalizeKeys{}) },
 		"drift":     b.drift,
 		"columns":   func() schema { return object(anyText) },
-		"ids":       func() schema { return strict.AnyOf(anyText, filled(anyText)) },
+		"ids":       func() schema { return strict.AnyOf(filledText, filled(filledText)) },
 		"library_checks": func() schema {
 			return object(b.s.Define("check", b.check))
 		},
@@ -173,7 +175,7 @@ func (b schemaOf) check() schema {
 	for _, kind := range b.options.Checks {
 		kinds[kind] = schema{}
 		if of, ok := b.options.Arguments[kind]; ok {
-			kinds[kind] = b.s.Define(kind, func() schema { return strict.AnyOf(anyText, b.of(of)) })
+			kinds[kind] = b.s.Define(kind, func() schema { return strict.AnyOf(filledText, b.of(of)) })
 		}
 	}
 	inner := schema{"type": "object", "properties": kinds, "additionalProperties": len(kinds) == 0, "minProperties": 1, "maxProperties": 1}

@@ -33,9 +33,9 @@ type Question struct {
 
 // JudgeArgs are the arguments of the check judge; a text alone is the rubric.
 type JudgeArgs struct {
-	Rubric    *string     `yaml:"rubric" doc:"what a good answer is, in words"`
+	Rubric    *string     `yaml:"rubric" schema:"filled_or_null" doc:"what a good answer is, in words"`
 	Criteria  []string    `yaml:"criteria" doc:"several things that a good answer does; the score is the mean over them"`
-	Prefer    *string     `yaml:"prefer" doc:"what makes one answer better than another; asked in both orders"`
+	Prefer    *string     `yaml:"prefer" schema:"filled_or_null" doc:"what makes one answer better than another; asked in both orders"`
 	Over      strict.Node `yaml:"over" doc:"the answer to compare with"`
 	Reference strict.Node `yaml:"reference" doc:"an answer that is known to be right, such as \"{{expected}}\""`
 	Provider  strict.Node `yaml:"provider" schema:"ids" doc:"the id of a provider of role judge, or several for a panel; the only one unless given"`
