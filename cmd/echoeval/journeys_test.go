@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +75,122 @@ var _ = Describe("the journey", func() {
 		o = demo.types("echoeval run --drift system-prompt=serve")
 		Expect(o.stdout).To(ContainSubstring(fmt.Sprintf("%d items served across drift", items)))
 		Expect(demo.count()).To(Equal(map[string]int{"pass": items}))
+	})
+
+	It("(b) of an agent in Python, recorded, into CI with replay", func() {
+		python()
+		p := emptyProject()
+		Expect(os.RemoveAll(p.path(".git"))).To(Succeed())
+		Expect(os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", "support")))).To(Succeed())
+		p.write(".gitignore", ".echoeval/\neval-runs/\n__pycache__/\n")
+		crm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"order": 71, "total": "41.50"}`)
+		}))
+		DeferCleanup(crm.Close)
+		e := p.emulate("emulator/support.yaml")
+		p.env = []string{"UP=" + e.upstream() + " --upstream=CRM_URL=" + crm.URL, "OPENAI_API_KEY=" + targetKey}
+		p.git("init", "--quiet")
+
+		o := p.types("echoeval record datasets/support.yaml --dry-run $UP")
+		Expect(o.stdout).To(MatchRegexp(`^support: 1 item, 1 run in mode record, .* s`))
+		p.types("echoeval record datasets/support.yaml $UP && echoeval run datasets/support.yaml")
+		once := p.identity(p.last())
+		p.types("echoeval run datasets/support.yaml")
+		Expect(p.identity(p.last())).To(Equal(once))
+		p.types("git add datasets fixtures/cassettes && echoeval baseline accept latest && git add baselines")
+		p.git("add", "--all")
+		p.git("commit", "--quiet", "--message", "an agent and its evaluation")
+		p.git("branch", "origin/main")
+		p.expectNowhere(targetKey)
+
+		// CI: no key, and nothing that could be dialled.
+		crm.Close()
+		p.env = []string{"CI=true", "GITHUB_ACTIONS=true", "GITHUB_STEP_SUMMARY=" + filepath.Join(p.home, "summary.md")}
+		o = p.types("echoeval run --baseline git:origin/main --out eval-runs --format github --format junit --format markdown datasets/support.yaml")
+		Expect(o.stdout).To(ContainSubstring("all gates hold"))
+		reports, err := filepath.Glob(p.path("eval-runs/2*/reports/*"))
+		Expect(err).NotTo(HaveOccurred())
+		var names []string
+		for _, report := range reports {
+			names = append(names, filepath.Base(report))
+		}
+		Expect(names).To(ConsistOf("github.md", "junit.xml", "report.md"))
+		summary, err := os.ReadFile(filepath.Join(p.home, "summary.md"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(summary)).To(ContainSubstring("support"))
+	})
+
+	It("(c) of a prompt change in a pull request", func() {
+		p := committedProject()
+		p.git("branch", "-m", "main")
+		p.write(".gitignore", ".echoeval/\n")
+		p.types("echoeval run datasets/quickstart.yaml && echoeval baseline accept latest")
+		p.git("add", "--all")
+		p.git("commit", "--quiet", "--message", "baseline")
+		p.git("branch", "origin/main")
+		p.git("checkout", "--quiet", "-b", "change")
+		e := p.emulate("datasets/emulator/quickstart.yaml")
+		p.env = []string{"UP=" + e.upstream()}
+
+		p.types("sed -i 's/never guess what a file says/never invent what a file says/' datasets/agents/clerk.yaml")
+		o := p.shell(4, ".", "echoeval run datasets/quickstart.yaml")
+		Expect(strings.Count(o.stdout, "12 items stale: system-prompt")).To(Equal(1))
+		o = p.shell(4, ".", "echoeval cassette verify datasets/quickstart.yaml")
+		Expect(o.stdout).To(And(MatchRegexp(`0 fresh, 24 stale, 0 missing, 0 orphaned`), MatchRegexp(`system-prompt`), MatchRegexp(`re-recording: 24 cassettes, about \$0\.\d+, \d+ s`)))
+		p.types("echoeval record datasets/quickstart.yaml --stale $UP --recorded-at " + recordedAt)
+		o = p.types("echoeval run datasets/quickstart.yaml")
+		Expect(o.stdout).To(ContainSubstring("all gates hold"))
+		o = p.types("echoeval cassette diff origin/main datasets/quickstart.yaml")
+		Expect(o.stdout).To(And(ContainSubstring("24 with other requests only"), ContainSubstring("system-prompt: 24")))
+		p.types("echoeval baseline accept quickstart")
+		p.types("git add datasets fixtures baselines && git -c user.name=Test -c user.email=test@example.com commit --quiet --message 'another prompt'")
+		o = p.types("echoeval run datasets/quickstart.yaml --baseline git:origin/main")
+		Expect(o.stdout).To(ContainSubstring("all gates hold"))
+	})
+
+	It("(d) of three providers, repeated, within twenty dollars", func() {
+		p := exampleProject()
+		p.write("evals/shared.yaml", "version: 1\nproviders:\n  - {id: haiku, provider: anthropic, model: claude-haiku-4-5, price: {input: 1.0, output: 5.0}}\n")
+		p.write("echoeval.yaml", "version: 1\ndatasets: [datasets/*.yaml]\nuse: [evals/*.yaml]\n")
+		e := p.emulate("datasets/emulator/quickstart.yaml")
+		p.env = []string{"UP=" + e.upstream() + " --upstream=anthropic=http://" + e.address + " --upstream=gemini=http://" + e.address}
+		const columns = "echoeval record datasets/quickstart.yaml --provider openai:gpt-4o-mini --provider haiku --provider gemini:gemini-2.5-flash --repeat 5 --max-cost 20 --cassettes eval-cassettes --set gates.pass_rate=null "
+		o := p.types(columns + "--dry-run")
+		Expect(o.stdout).To(MatchRegexp(`^quickstart: 12 items, 180 runs in mode record, about \$\d+\.\d+, .*, sees \d+ points`))
+		Expect(p.path("eval-cassettes")).NotTo(BeADirectory())
+
+		// Cut off in the middle, and gone on with.
+		cmd := p.program("/bin/sh", "-c", "exec "+p.binary+strings.TrimPrefix(columns, "echoeval")+"$UP --recorded-at "+recordedAt+" --concurrency 1")
+		s := p.start(cmd)
+		Eventually(func() int { return len(p.files("eval-cassettes")) }).WithTimeout(patience).Should(BeNumerically(">", 20))
+		Expect(s.cmd.Process.Signal(os.Interrupt)).To(Succeed())
+		Expect(p.await(s).code).To(Equal(130))
+		cut := p.last()
+		p.types("echoeval run --resume latest")
+		Expect(p.last()).To(Equal(cut), "it is the same run")
+		Expect(p.results(cut)).To(HaveLen(180))
+		Expect(p.files("eval-cassettes")).To(HaveLen(180))
+
+		o = p.types("echoeval compare latest")
+		Expect(o.stdout).To(And(ContainSubstring("haiku"), ContainSubstring("gemini:gemini-2.5-flash"), ContainSubstring("Holm")))
+		p.types("echoeval report latest --format html,csv -o out")
+		Expect(strings.Count(p.read("out/results.csv"), "\n")).To(Equal(181))
+		Expect(p.read("out/report.html")).To(HavePrefix("<!doctype html>"))
+	})
+
+	It("(e) of a flaky test", func() {
+		p := wardProject(6, `{pass_rate: ">= 0.5"}`, "verdict=pass\ncase $item-$repeat in 1-1|1-3|2-*) verdict=fail;; esac")
+		e := p.emulate("emulator.yaml")
+		p.env = []string{"UP=" + e.upstream()}
+		p.types("echoeval run ward.yaml --repeat 1..5 --mode record --cassettes eval-cassettes $UP --recorded-at " + recordedAt)
+		o := p.types("echoeval show latest")
+		Expect(o.stdout).To(MatchRegexp(`flaky: visit-001 3/5 on openai:gpt-4o-mini`))
+		p.write("ward.yaml", p.read("ward.yaml")+`overrides:
+  - {match: "id == 'visit-001'", pass_if: ">= 0.6"}
+  - {match: "id == 'visit-002'", quarantine: {owner: ana, until: 2099-01-31, reason: "lookup race"}}
+`)
+		o = p.types("echoeval run ward.yaml --repeat 5 --mode record --cassettes eval-cassettes $UP --recorded-at " + recordedAt + " --set 'gates.pass_rate=== 1'")
+		Expect(o.stdout).To(And(ContainSubstring("all gates hold"), ContainSubstring("visit-002"), ContainSubstring("ana")))
 	})
 
 	It("(i) of 300 promptfoo tests", func() {

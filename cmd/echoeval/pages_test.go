@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,9 +40,18 @@ var _ = Describe("the reports html and github", func() {
 		pages, err := filepath.Glob(p.path(".echoeval/runs/*-*/reports/report.html"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pages).To(HaveLen(2), "without a path each goes into its own folder")
-		o := p.expect(2, "run", quickstart, regressionSet, "--format", "csv=out/all.csv")
-		Expect(o.stderr).To(ContainSubstring("one path for 2 datasets"))
-		o = p.expect(2, "run", quickstart, regressionSet, "--format", "html=out/all.txt")
+		p.expect(1, "run", quickstart, regressionSet, "--format", "csv=out/all.csv", "--format", "json=out/all.json", "--format", "junit=out/all.xml", "--format", "markdown=out/few.md", "-q")
+		rows := strings.Split(strings.TrimSpace(p.read("out/all.csv")), "\n")
+		Expect(rows).To(HaveLen(1 + 24 + 4))
+		Expect(rows[1]).To(HaveSuffix(",quickstart"))
+		Expect(rows[len(rows)-1]).To(HaveSuffix(",regression"))
+		var both struct{ Runs []struct{ Results []any } }
+		Expect(json.Unmarshal([]byte(p.read("out/all.json")), &both)).To(Succeed())
+		Expect(both.Runs).To(HaveLen(2))
+		Expect(both.Runs[1].Results).To(HaveLen(4))
+		Expect(p.read("out/all.xml")).To(ContainSubstring(`<testsuites name="quickstart, regression" tests="28" failures="3"`))
+		Expect(p.read("out/few.md")).To(And(ContainSubstring("| dataset | verdict |"), ContainSubstring("## ❌ `regression`")))
+		o := p.expect(2, "run", quickstart, regressionSet, "--format", "html=out/all.txt")
 		Expect(o.stderr).To(ContainSubstring(".html"))
 	})
 

@@ -177,7 +177,7 @@ var _ = Describe("what runs", func() {
 		before := p.read(quickstart)
 		Expect(p.expect(2, "run", quickstart, "--format", "junit="+quickstart).stderr).To(ContainSubstring(".xml"))
 		Expect(p.read(quickstart)).To(Equal(before))
-		Expect(p.expect(2, "run", quickstart, "datasets/regression.yaml", "--format", "junit=out.xml").stderr).To(ContainSubstring("2 datasets"))
+		Expect(p.expect(2, "run", quickstart, "datasets/regression.yaml", "--format", "terminal=out.txt").stderr).To(ContainSubstring("2 datasets"))
 		Expect(p.expect(2, "run", quickstart, "--format", "json=a.json", "--format", "json=./a.json").stderr).To(ContainSubstring("one path"))
 		Expect(p.path(".echoeval")).NotTo(BeADirectory())
 	})

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -192,6 +193,15 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 	}
 	return v, p.Len() == found
 }
+
+// Shared is the provider of that name in the libraries that the dataset uses.
+func (d *Dataset) Shared(name string) (Provider, bool) {
+	of, ok := d.libraries.providers[name]
+	return of.value, ok
+}
+
+// SharedNames are the names of the libraries' providers, sorted.
+func (d *Dataset) SharedNames() []string { return slices.Sorted(maps.Keys(d.libraries.providers)) }
 
 func value[T any](of *T) T {
 	if of == nil {

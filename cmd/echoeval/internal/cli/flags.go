@@ -354,13 +354,17 @@ func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, er
 			out = append(out, d.Providers[i])
 			continue
 		}
+		if p, ok := d.Shared(flag); ok {
+			out = append(out, p)
+			continue
+		}
 		name, model, ok := strings.Cut(flag, ":")
 		if _, known := vendors[name]; !ok || !known || model == "" {
-			var ids []string
+			ids := d.SharedNames()
 			for _, p := range d.Providers {
 				ids = append(ids, p.ID)
 			}
-			err := failure.New(failure.Input, "--provider %s: neither a provider of %s nor VENDOR:MODEL", flag, d.File)
+			err := failure.New(failure.Input, "--provider %s: neither a provider of %s or of its libraries, nor VENDOR:MODEL", flag, d.File)
 			if near, ok := strict.Nearest(flag, ids); ok {
 				return nil, failure.WithHint(err, "did you mean %q?", near)
 			}
