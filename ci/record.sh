@@ -44,7 +44,12 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 # The emulator takes every key. This one is no real one, and its text stands in no answer, where it would be hidden as a secret.
-export OPENAI_API_KEY=not-a-real-key
+export OPENAI_API_KEY=not-a-real-key ANTHROPIC_API_KEY=not-a-real-key GEMINI_API_KEY=not-a-real-key
+
+# The columns of a dataset that are not its own: --provider takes the place of its list, so that the list is written out too.
+declare -A columns=(
+  [quickstart]="openai:gpt-4o-mini openai:gpt-4.1-mini anthropic:claude-haiku-4-5 gemini:gemini-2.5-flash"
+)
 
 for name in "${datasets[@]}"; do
   address_file=$scratch/$name.address
@@ -65,9 +70,17 @@ for name in "${datasets[@]}"; do
   fi
   address=$(<"$address_file")
 
+  arguments=()
+  for column in ${columns[$name]:-}; do
+    arguments+=(--provider "$column")
+  done
+  for upstream in "openai=http://$address/v1" "anthropic=http://$address" "gemini=http://$address"; do
+    arguments+=(--upstream "$upstream")
+  done
+
   # A cassette is kept whatever the verdict, and the items of regression.yaml are meant to fail: 1 is a good end here.
   code=0
-  "$echoeval" record "datasets/$name.yaml" --upstream "openai=http://$address/v1" --recorded-at "$recorded_at" --out "$scratch/runs" "${where[@]}" || code=$?
+  "$echoeval" record "datasets/$name.yaml" "${arguments[@]}" --recorded-at "$recorded_at" --out "$scratch/runs" "${where[@]}" || code=$?
   if [ "$code" -gt 1 ]; then
     printf 'error: recording %s ended with code %s\n' "$name" "$code" >&2
     cat "$log" >&2

@@ -26,7 +26,7 @@ func Owners(root string) (map[string][]Owner, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, p := range d.Providers {
+			for _, p := range d.Columns() {
 				if item.Skip != "" || item.Providers != nil && !slices.Contains(item.Providers, p.ID) {
 					continue
 				}

@@ -97,6 +97,8 @@ type Dataset struct {
 	Target *Target
 	// Providers are the columns in the order of the file. There may be none: the command line can name them.
 	Providers []Provider
+	// Spare are the providers of role spare: columns where the command line names them, whose cassettes the dataset keeps.
+	Spare []Provider
 	// Roles are the providers of role judge or user, which are no columns.
 	Roles []Provider
 	// Gates are those that the file names, in its order.

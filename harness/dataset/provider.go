@@ -33,7 +33,7 @@ type Provider struct {
 	Agent Agent
 	// Target is the provider's own program under test; nil where it has none.
 	Target *Target
-	// Role is "" for a column, else [RoleJudge] or [RoleUser].
+	// Role is "" for a column, else [RoleJudge], [RoleUser] or [RoleSpare].
 	Role string
 	// Limits bound the requests to the provider.
 	Limits ProviderLimits
@@ -53,7 +53,7 @@ type providerKeys struct {
 	APIKeyEnv  *string             `yaml:"api_key_env" schema:"variable"`
 	Agent      strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
 	Target     strict.Node         `yaml:"target" schema:"target" doc:"a program under test, in place of the agent or target of the dataset"`
-	Role       *string             `yaml:"role" values:"judge,user" doc:"no column: it scores answers, or speaks for simulated users"`
+	Role       *string             `yaml:"role" values:"judge,user,spare" doc:"no column: it scores answers, speaks for simulated users, or waits for --provider to name it"`
 	Price      *priceKeys          `yaml:"price" doc:"USD per million tokens"`
 	Limits     *providerLimitsKeys `yaml:"limits"`
 
@@ -128,11 +128,14 @@ func (d *Dataset) providers(n strict.Node, p *strict.Problems) {
 			continue
 		}
 		folders[folder] = v
-		if v.Role != "" {
+		switch v.Role {
+		case "":
+			d.Providers = append(d.Providers, v)
+		case RoleSpare:
+			d.Spare = append(d.Spare, v)
+		default:
 			d.Roles = append(d.Roles, v)
-			continue
 		}
-		d.Providers = append(d.Providers, v)
 	}
 }
 
@@ -179,7 +182,7 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 			p.Add(n.KeyPos("target"), "leave one of them out", "a provider has an agent or a target, not both")
 		}
 		keys.settings(n, &v, p)
-		if v.Role == "" && d.TargetOf(v) != nil {
+		if (v.Role == "" || v.Role == RoleSpare) && d.TargetOf(v) != nil {
 			decidesItself(n, p)
 		}
 		keys.check(n, p)
@@ -193,6 +196,9 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 	}
 	return v, p.Len() == found
 }
+
+// Columns are the providers that can be columns by the dataset alone: its own, then the spare ones.
+func (d *Dataset) Columns() []Provider { return slices.Concat(d.Providers, d.Spare) }
 
 // Shared is the provider of that name in the libraries that the dataset uses.
 func (d *Dataset) Shared(name string) (Provider, bool) {
@@ -222,9 +228,9 @@ func (d *Dataset) checkProvider(n strict.Node, p *strict.Problems) {
 	if n.Kind() != strict.String || len(d.Providers) == 0 || d.unsure {
 		return
 	}
-	ids := make([]string, len(d.Providers))
-	for i, v := range d.Providers {
-		ids[i] = v.ID
+	var ids []string
+	for _, v := range d.Columns() {
+		ids = append(ids, v.ID)
 	}
 	if !slices.Contains(ids, n.Text()) {
 		p.Add(n.Pos(), strict.Suggest(n.Text(), ids), "unknown provider %q", n.Text())

@@ -90,6 +90,7 @@ type ProviderLimits struct {
 const (
 	RoleJudge = "judge" // scores answers
 	RoleUser  = "user"  // speaks for simulated users
+	RoleSpare = "spare" // is a column only where the command line names it
 )
 
 // Normalize replaces what differs from one run to the next, on both sides, before a request is compared with a recorded one.

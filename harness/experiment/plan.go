@@ -162,10 +162,10 @@ func New(opts Options) (*Experiment, error) {
 	return e, err
 }
 
-// own notes the cassettes of an item: those of every provider that the dataset or the command line names.
+// own notes the cassettes of an item: those of every provider that the dataset, for a column or in reserve, or the command line names.
 func (e *Experiment) own(item *dataset.Item) {
 	repeats := max(item.Repeat, e.opts.Repeat, e.opts.RepeatMax)
-	e.owners.add(item, e.opts.Dataset.Providers, repeats)
+	e.owners.add(item, e.opts.Dataset.Columns(), repeats)
 	for _, c := range e.opts.Columns {
 		e.owners.add(item, []dataset.Provider{c.Provider}, repeats)
 	}

@@ -220,7 +220,7 @@ func tagChoices(s *State, args []string) []string {
 func providerChoices(s *State, args []string) []string {
 	seen := map[string]bool{}
 	for _, d := range named(s, args) {
-		for _, p := range d.Providers {
+		for _, p := range d.Columns() {
 			seen[p.ID] = true
 		}
 	}

@@ -348,10 +348,13 @@ func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, er
 	if len(flags) == 0 {
 		return d.Providers, nil
 	}
+	own := d.Columns()
 	var out []dataset.Provider
 	for _, flag := range flags {
-		if i := slices.IndexFunc(d.Providers, func(p dataset.Provider) bool { return p.ID == flag }); i >= 0 {
-			out = append(out, d.Providers[i])
+		if i := slices.IndexFunc(own, func(p dataset.Provider) bool { return p.ID == flag }); i >= 0 {
+			p := own[i]
+			p.Role = ""
+			out = append(out, p)
 			continue
 		}
 		if p, ok := d.Shared(flag); ok {
@@ -361,7 +364,7 @@ func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, er
 		name, model, ok := strings.Cut(flag, ":")
 		if _, known := vendors[name]; !ok || !known || model == "" {
 			ids := d.SharedNames()
-			for _, p := range d.Providers {
+			for _, p := range own {
 				ids = append(ids, p.ID)
 			}
 			err := failure.New(failure.Input, "--provider %s: neither a provider of %s or of its libraries, nor VENDOR:MODEL", flag, d.File)

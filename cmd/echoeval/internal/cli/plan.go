@@ -71,7 +71,7 @@ func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 	var specs []gate.Spec
 	var errs []error
 	var ids []string
-	for _, p := range d.Providers {
+	for _, p := range d.Columns() {
 		ids = append(ids, p.ID)
 	}
 	for _, g := range d.Gates {
