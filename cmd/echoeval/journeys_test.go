@@ -154,7 +154,7 @@ var _ = Describe("the journey", func() {
 		p.write("echoeval.yaml", "version: 1\ndatasets: [datasets/*.yaml]\nuse: [evals/*.yaml]\n")
 		e := p.emulate("datasets/emulator/quickstart.yaml")
 		p.env = []string{"UP=" + e.upstream() + " --upstream=anthropic=http://" + e.address + " --upstream=gemini=http://" + e.address}
-		const columns = "echoeval record datasets/quickstart.yaml --provider openai:gpt-4o-mini --provider haiku --provider gemini:gemini-2.5-flash --repeat 5 --max-cost 20 --cassettes eval-cassettes --set gates.pass_rate=null "
+		const columns = "echoeval record datasets/quickstart.yaml --provider openai:gpt-4o-mini --provider haiku --provider gemini:gemini-2.5-flash --repeat 5 --max-cost 20 --cassettes eval-cassettes --set gates.pass_rate=null --set gates.cost_usd=null "
 		o := p.types(columns + "--dry-run")
 		Expect(o.stdout).To(MatchRegexp(`^quickstart: 12 items, 180 runs in mode record, about \$\d+\.\d+, .*, sees \d+ points`))
 		Expect(p.path("eval-cassettes")).NotTo(BeADirectory())
@@ -176,6 +176,14 @@ var _ = Describe("the journey", func() {
 		p.types("echoeval report latest --format html,csv -o out")
 		Expect(strings.Count(p.read("out/results.csv"), "\n")).To(Equal(181))
 		Expect(p.read("out/report.html")).To(HavePrefix("<!doctype html>"))
+	})
+
+	It("of one dataset on every vendor, side by side from the recordings that come with it", func() {
+		p := exampleProject()
+		o := p.types("echoeval run datasets/quickstart.yaml --provider openai:gpt-4o-mini --provider anthropic:claude-haiku-4-5 --provider gemini:gemini-2.5-flash --json")
+		Expect(o.stdout).To(And(ContainSubstring(`"counts":{"pass":36,"fail":0,`), ContainSubstring(`"cassettes":{"fresh":36,`)))
+		o = p.types("echoeval cassette prune datasets/quickstart.yaml --dry-run")
+		Expect(o.stdout).To(HavePrefix("quickstart: 0 "))
 	})
 
 	It("(e) of a flaky test", func() {

@@ -194,6 +194,7 @@ func (p *project) end(s *process) outcome {
 	GinkgoHelper()
 	select {
 	case err := <-s.ended:
+		s.ended <- err // whoever waits again learns it too
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
 			Expect(err).NotTo(HaveOccurred(), "%v", s.cmd.Args)

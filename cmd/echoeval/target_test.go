@@ -46,8 +46,7 @@ func runTarget(args []string) {
 		fmt.Println("Hello, I am an agent.")
 		os.Exit(0)
 	case "two":
-		fmt.Println(`{"output":"one"}`)
-		fmt.Println(`{"output":"two"}`)
+		_, _ = os.Stdout.WriteString("{\"output\":\"one\"}\n{\"output\":\"two\"}\n") // in one piece, so that neither is read alone
 		os.Exit(0)
 	case "flood":
 		for {
