@@ -2,8 +2,8 @@
 //
 // # What goes where
 //
-// The SDK addresses a request (the region's address, the model's place in the path) and carries it through its chain of handlers. What a request says is written here and put in after the SDK's own encoding, and the reply is read here: the SDK's types hold arguments and schemas as maps, which loses the order of keys, and have no place for a block that they do not know.
-// The SDK's handlers that sign, that ask for credentials and that read replies are taken out. So no request carries a date, a signature or a token that the SDK has found in the environment of the process, whatever it looks for there; a dialect directly below the SDK sends three headers and no other, and turns refusals into [llm.Error]. [Sign] or a bearer token is put in further down, below the recorder.
+// The SDK addresses a request (the region's address, the model's place in the path) and carries it through its chain of handlers. What a request says is written here and put in the place of what the SDK has encoded, and the reply is read here: the SDK's types hold arguments and schemas as maps, which loses the order of keys, and have no place for a block that they do not know.
+// The SDK's handlers that sign, that ask for credentials and that read replies are taken out. So no request carries a date, a signature or a token that the SDK has found in the environment of the process, whatever it looks for there; a dialect directly below the SDK takes the request over with three headers and no other, sends it once the SDK's chain has ended (which ends the context of whatever it has sent), and turns refusals into [llm.Error]. [Sign] or a bearer token is put in further down, below the recorder.
 // A blocking reply is read as a stream of whole blocks, so that both kinds give the same events. A stream consists of binary frames (application/vnd.amazon.eventstream), each with two checksums, which are checked.
 //
 // # What is sent
@@ -29,7 +29,6 @@
 package bedrock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +43,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/smithy-go/middleware"
-	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/failure"
@@ -116,10 +114,11 @@ func New(config Config, rt http.RoundTripper) (llm.Model, error) {
 	}
 	base.Fragment = ""
 	m := &model{name: config.Model, claude: strings.Contains(config.Model, "claude")}
+	m.dialect = &dialect{placeholder: config.Placeholder, clock: config.Clock, next: rt}
 	m.client = sdk.New(sdk.Options{
 		// The address is given whole; the SDK wants a region beside it.
 		Region: DefaultRegion, BaseEndpoint: aws.String(base.String()),
-		HTTPClient:           &dialect{placeholder: config.Placeholder, clock: config.Clock, next: rt},
+		HTTPClient:           m.dialect,
 		Retryer:              aws.NopRetryer{},
 		AuthSchemePreference: []string{"httpBearerAuth"},
 		APIOptions:           []func(*middleware.Stack) error{bare},
@@ -127,7 +126,7 @@ func New(config Config, rt http.RoundTripper) (llm.Model, error) {
 	return m, nil
 }
 
-// bare takes out of the SDK's chain what signs, looks for credentials, and reads replies, and puts our bodies in.
+// bare takes out of the SDK's chain what signs, looks for credentials, and reads replies.
 func bare(stack *middleware.Stack) error {
 	for _, id := range []string{"GetIdentity", "ComputePayloadHash", "setLegacyContextSigningOptions", "Signing"} {
 		if _, err := stack.Finalize.Remove(id); err != nil {
@@ -135,25 +134,8 @@ func bare(stack *middleware.Stack) error {
 		}
 	}
 	stack.Deserialize.Clear()
-	if err := stack.Deserialize.Add(unread, middleware.After); err != nil {
-		return err
-	}
-	return stack.Serialize.Insert(putBody, "OperationSerializer", middleware.After)
+	return stack.Deserialize.Add(unread, middleware.After)
 }
-
-var putBody = middleware.SerializeMiddlewareFunc("echoeval.Body", func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (middleware.SerializeOutput, middleware.Metadata, error) {
-	c, ok := ctx.Value(callKey{}).(*call)
-	req, isHTTP := in.Request.(*smithyhttp.Request)
-	if !ok || !isHTTP {
-		return middleware.SerializeOutput{}, middleware.Metadata{}, errors.New("the SDK's request cannot take a body")
-	}
-	req, err := req.SetStream(bytes.NewReader(c.request))
-	if err != nil {
-		return middleware.SerializeOutput{}, middleware.Metadata{}, err
-	}
-	in.Request = req
-	return next.HandleSerialize(ctx, in)
-})
 
 // unread gives the SDK the empty result that it insists on.
 var unread = middleware.DeserializeMiddlewareFunc("echoeval.Unread", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
@@ -167,10 +149,11 @@ var unread = middleware.DeserializeMiddlewareFunc("echoeval.Unread", func(ctx co
 })
 
 type model struct {
-	name   string
-	claude bool
-	client *sdk.Client
-	tools  atomic.Pointer[toolList] // of the latest request: they seldom change
+	name    string
+	claude  bool
+	dialect *dialect
+	client  *sdk.Client
+	tools   atomic.Pointer[toolList] // of the latest request: they seldom change
 }
 
 // Stream implements [llm.Model].
@@ -201,27 +184,25 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 	}
 }
 
-// send lets the SDK make the request. The reply is in c then.
+// send lets the SDK make the request and sends it. The reply is in c then.
 func (m *model) send(ctx context.Context, c *call, blocking bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	ctx = context.WithValue(ctx, callKey{}, c)
+	making := context.WithValue(ctx, callKey{}, c)
 	var err error
 	if blocking {
-		_, err = m.client.Converse(ctx, &sdk.ConverseInput{ModelId: &m.name})
+		_, err = m.client.Converse(making, &sdk.ConverseInput{ModelId: &m.name})
 	} else {
-		_, err = m.client.ConverseStream(ctx, &sdk.ConverseStreamInput{ModelId: &m.name})
+		_, err = m.client.ConverseStream(making, &sdk.ConverseStreamInput{ModelId: &m.name})
 	}
 	switch {
-	case c.err != nil:
-		return c.err
-	case err != nil && c.reply != nil:
-		_ = c.reply.Body.Close()
-	case err == nil && c.reply == nil:
-		err = errors.New("the SDK sent nothing")
+	case err != nil:
+		return err
+	case c.made == nil:
+		return errors.New("the SDK made no request")
 	}
-	return err
+	return m.dialect.send(c.made.WithContext(ctx), c)
 }
 
 // failed makes an [llm.Error] of whatever went wrong.
@@ -241,7 +222,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 	case errors.As(err, &answered):
 		e.Err = nil
 		answered.into(e)
-	case c.err != nil, errors.Is(err, errBroken):
+	case c.sent && c.status == 0, errors.Is(err, errBroken):
 		e.Retryable = !reason.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)

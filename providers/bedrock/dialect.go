@@ -1,6 +1,8 @@
 package bedrock
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -13,8 +15,9 @@ import (
 type call struct {
 	request []byte // the body
 
+	made      *http.Request // as it is to be sent
+	sent      bool
 	reply     *http.Response
-	err       error // of the way to the vendor and back
 	status    int
 	requestID string
 	retries   int
@@ -34,29 +37,39 @@ const (
 	streamType = "application/vnd.amazon.eventstream"
 )
 
-// Do implements the SDK's client. It keeps the reply for the package's own reader, and a failure too; the SDK sees an empty reply.
+// Do implements the SDK's client. It keeps the request, and the SDK sees an empty reply.
 func (d *dialect) Do(req *http.Request) (*http.Response, error) {
-	c, _ := req.Context().Value(callKey{}).(*call)
-	out := new(http.Request)
-	*out = *req
+	c, ok := req.Context().Value(callKey{}).(*call)
+	if !ok {
+		return nil, errors.New("a request that nobody asked for")
+	}
 	accept := req.Header.Get("Accept")
 	if accept == "" {
 		accept = jsonType
 	}
-	out.Header = http.Header{"Content-Type": {jsonType}, "Accept": {accept}, "Authorization": {"Bearer " + d.placeholder}}
-	resp, err := d.next.RoundTrip(out)
+	c.made = new(http.Request)
+	*c.made = *req
+	c.made.ContentLength, c.made.TransferEncoding = int64(len(c.request)), nil
+	c.made.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.request)), nil }
+	c.made.Body, _ = c.made.GetBody()
+	c.made.Header = http.Header{"Content-Type": {jsonType}, "Accept": {accept}, "Authorization": {"Bearer " + d.placeholder}}
+	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+}
+
+// send sends the request that the SDK made. A status that is no success is returned as an error of type *llm.Error.
+func (d *dialect) send(req *http.Request, c *call) error {
+	c.sent = true
+	resp, err := d.next.RoundTrip(req)
 	if err != nil {
-		c.err = err
-		return nil, err
+		return err
 	}
 	c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), reason.Repetitions(resp)
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = resp.Body.Close() }()
-		c.err = refusal(resp, d.clock.Now())
-		return nil, c.err
+		return refusal(resp, d.clock.Now())
 	}
 	c.reply = resp
-	return &http.Response{Status: resp.Status, StatusCode: resp.StatusCode, Proto: resp.Proto, ProtoMajor: resp.ProtoMajor, ProtoMinor: resp.ProtoMinor, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+	return nil
 }
 
 const (
