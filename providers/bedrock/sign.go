@@ -34,7 +34,12 @@ func Sign(credentials Credentials, region string, c clock.Clock, next http.Round
 	if region == "" {
 		region = DefaultRegion
 	}
+	return newSigning(credentials, service, region, c, next)
+}
+
+func newSigning(credentials Credentials, service, region string, c clock.Clock, next http.RoundTripper) *signing {
 	return &signing{
+		service:     service,
 		credentials: aws.Credentials{AccessKeyID: credentials.KeyID, SecretAccessKey: credentials.Key.Reveal(), SessionToken: credentials.Session.Reveal()},
 		region:      region, clock: c, next: next, signer: v4.NewSigner(),
 	}
@@ -42,6 +47,7 @@ func Sign(credentials Credentials, region string, c clock.Clock, next http.Round
 
 type signing struct {
 	credentials aws.Credentials
+	service     string
 	region      string
 	clock       clock.Clock
 	next        http.RoundTripper
@@ -69,7 +75,7 @@ func (s *signing) RoundTrip(req *http.Request) (*http.Response, error) {
 		out.ContentLength = int64(len(body))
 	}
 	sum := sha256.Sum256(body)
-	if err := s.signer.SignHTTP(req.Context(), s.credentials, out, hex.EncodeToString(sum[:]), service, s.region, s.clock.Now().UTC()); err != nil {
+	if err := s.signer.SignHTTP(req.Context(), s.credentials, out, hex.EncodeToString(sum[:]), s.service, s.region, s.clock.Now().UTC()); err != nil {
 		return nil, fmt.Errorf("signing the request: %w", err)
 	}
 	authorization := out.Header.Get("Authorization")
