@@ -127,7 +127,9 @@ func read(r providertest.Recording) plain {
 		var raw struct {
 			Output struct {
 				Message struct {
-					Content []struct{ ToolUse struct{ Input jsontext.Value } }
+					Content []struct {
+						ToolUse struct{ Input jsontext.Value }
+					}
 				}
 			}
 		}
