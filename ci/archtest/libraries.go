@@ -13,6 +13,8 @@ var libraries = []library{
 	{"github.com/mattn/go-runewidth", []string{"reports/terminal"}, "the width of text on a terminal"},
 	{"github.com/sashabaranov/go-openai", []string{"providers/openai"}, "the vendor's SDK"},
 	{"github.com/anthropics/anthropic-sdk-go/v2", []string{"providers/anthropic"}, "the vendor's SDK"},
+	{"github.com/aws/aws-sdk-go-v2", []string{"providers/bedrock"}, "the vendor's SDK, its signatures and its event streams"},
+	{"github.com/aws/smithy-go", []string{"providers/bedrock"}, "the chain of handlers of the vendor's SDK"},
 	{"google.golang.org/genai", []string{"providers/gemini"}, "the vendor's SDK"},
 	{"cel.dev/cel-go", []string{"harness/filter"}, "the expressions of --filter and of overrides"},
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},

@@ -25,9 +25,14 @@ func AnthropicSchema(s Spec) (conversation.JSON, error) {
 	return s.wrap(`{"name":`, `,"input_schema":`, `}`)
 }
 
-// BedrockSchema returns the tool as Converse takes it: {"toolSpec":{name, description, "inputSchema":{"json": schema}}}.
+// BedrockSchema returns the tool as Converse takes it: {"toolSpec":{name, description, "inputSchema":{"json": schema}}}. An empty description is left out, which the service would refuse.
 func BedrockSchema(s Spec) (conversation.JSON, error) {
-	return s.wrap(`{"toolSpec":{"name":`, `,"inputSchema":{"json":`, `}}}`)
+	whole, err := s.wrap(`{"toolSpec":{"name":`, `,"inputSchema":{"json":`, `}}}`)
+	if s.Description == "" {
+		// A name cannot hold the quotes of this text, so that the first one is the tool's own.
+		whole = conversation.JSON(strings.Replace(string(whole), `,"description":""`, "", 1))
+	}
+	return whole, err
 }
 
 func (s Spec) wrap(head, middle, tail string) (conversation.JSON, error) {

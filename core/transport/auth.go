@@ -58,20 +58,32 @@ func (a *auth) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Request = req
-	if resp.StatusCode >= http.StatusBadRequest && len(secret.Reveal()) >= minKey {
-		hideKey(resp, []byte(secret.Reveal()))
-	}
+	Hide(resp, secret)
 	return resp, nil
 }
 
-// hideKey replaces the key in the first part of the body; what follows is cut off rather than let through unread.
-func hideKey(resp *http.Response, key []byte) {
+// Hide replaces keys by placeholders in the first part of a refusal's body; what follows is cut off rather than let through unread. Other replies, and keys that are too short to be any, are left as they are.
+func Hide(resp *http.Response, keys ...Secret) {
+	longest := 0
+	for _, key := range keys {
+		if n := len(key.Reveal()); n >= minKey {
+			longest = max(longest, n)
+		}
+	}
+	if resp.StatusCode < http.StatusBadRequest || longest == 0 {
+		return
+	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	rest := resp.Body
-	shown := bytes.ReplaceAll(data, key, []byte(hidden))
-	if len(data) == maxErrorBody && len(shown) > len(key) {
-		// The cut may run through the key.
-		shown = shown[:len(shown)-len(key)]
+	shown := data
+	for _, key := range keys {
+		if len(key.Reveal()) >= minKey {
+			shown = bytes.ReplaceAll(shown, []byte(key.Reveal()), []byte(hidden))
+		}
+	}
+	if len(data) == maxErrorBody && len(shown) > longest {
+		// The cut may run through a key.
+		shown = shown[:len(shown)-longest]
 	}
 	var r io.Reader = bytes.NewReader(shown)
 	if err != nil {

@@ -3,6 +3,8 @@ package cassette
 import (
 	"strconv"
 	"strings"
+
+	"github.com/echoeval/echoeval/harness/eventstream"
 )
 
 // Reply is what a recorded response of a model says, read from its bytes by the table of shapes. Whatever the vendor, it is enough to show how a conversation went and what it cost; it is no replacement for a provider's own reader.
@@ -23,7 +25,7 @@ func (i *Interaction) Reply() (Reply, bool) {
 		return Reply{}, false
 	}
 	var r replyReader
-	if isStream(i.Response.Headers) {
+	if strings.HasPrefix(i.Response.Headers.Get("Content-Type"), eventstream.MediaType) || isStream(i.Response.Headers) {
 		r.text, r.call = s.reply.pieces, s.reply.callPiece
 		for e := range events(i.Response.Body) {
 			r.read(s, e.json)

@@ -11,7 +11,7 @@ import (
 )
 
 // responseHeaders is the allow-list for responses, names or their beginnings where they end in *. Dates, cookies, the names of servers and the ids of their transport are never kept.
-var responseHeaders = []string{"Anthropic-Ratelimit-*", "Content-Encoding", "Content-Type", "Location", "Retry-After", "Retry-After-Ms", "X-Ratelimit-*", "X-Should-Retry"}
+var responseHeaders = []string{"Anthropic-Ratelimit-*", "Content-Encoding", "Content-Type", "Location", "Retry-After", "Retry-After-Ms", "X-Amzn-Errortype", "X-Ratelimit-*", "X-Should-Retry"}
 
 // requestIDs are kept of errors only, where the id is part of what the user is told.
 var requestIDs = []string{"Request-Id", "X-Amzn-Requestid", "X-Request-Id"}
@@ -34,7 +34,12 @@ func (r *Rules) Seal(code int, header http.Header, body string) (http.Header, st
 		}
 	}
 	// What looks like a placeholder and is none gets a second colon, so that only ours are filled.
-	body = c.seal(strings.ReplaceAll(body, open, open+":"), isStream(kept))
+	escape := func(text string) string { return strings.ReplaceAll(text, open, open+":") }
+	if framed, ok := reframe(body, func(text string) string { return c.seal(escape(text), true) }); ok {
+		body = framed
+	} else {
+		body = c.seal(escape(body), isStream(kept))
+	}
 	slices.Sort(c.applied)
 	return kept, body, c.applied
 }
@@ -69,10 +74,17 @@ func listed(patterns []string, name string) bool {
 
 // Open fills the placeholders of a stored response. One whose value is not known any more stays.
 func (r *Rules) Open(body string) string {
-	at := strings.Index(body, open)
-	if at < 0 {
+	if !strings.Contains(body, open) {
 		return body
 	}
+	if framed, ok := reframe(body, r.fill); ok {
+		return framed
+	}
+	return r.fill(body)
+}
+
+func (r *Rules) fill(body string) string {
+	at := strings.Index(body, open)
 	var b strings.Builder
 	for at >= 0 {
 		b.WriteString(body[:at])

@@ -26,7 +26,7 @@ func (f Finding) String() string {
 }
 
 // sealedFields hold what vendors signed or encrypted for themselves. It looks like a key and is none.
-var sealedFields = []string{"encrypted_content", "encrypted_reasoning", "signature", "thoughtSignature", "thought_signature"}
+var sealedFields = []string{"encrypted_content", "encrypted_reasoning", "redactedContent", "signature", "thoughtSignature", "thought_signature"}
 
 // Scan looks for secrets in everything that would be written: key shapes, the detector's values, and values of the rules that no placeholder has replaced. Texts that a stream sends in pieces are looked at as one. Signatures and encrypted reasoning are searched for known values only.
 func Scan(f *File, d *secret.Detector, rules *Rules) []Finding {
@@ -90,6 +90,10 @@ func (s *scanner) lists(field string, m map[string][]string) {
 
 func (s *scanner) body(body string, header http.Header) {
 	known := len(s.found)
+	text, _, rest, framed := unframe(body)
+	if framed {
+		body = text + rest
+	}
 	if t, ok := parse(body); ok {
 		for path, leaf := range t.leaves("") {
 			s.leaf(path, leaf.text)
@@ -104,7 +108,7 @@ func (s *scanner) body(body string, header http.Header) {
 	}
 	// What no string of JSON explains: names of members, text beside the events, no JSON at all. Signatures are part of the raw text, so of JSON only known values count here.
 	d := &s.detector
-	if isStream(header) || strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{") || strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "[") {
+	if framed || isStream(header) || strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{") || strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "[") {
 		d = &s.known
 	}
 	if hit, found := d.First(body); found {
@@ -152,7 +156,7 @@ func Redacted(f *File, d *secret.Detector, rules *Rules) *File {
 	}
 	for i := range out.Interactions {
 		q, p := &out.Interactions[i].Request, &out.Interactions[i].Response
-		q.URL, q.Body, p.Status, p.Body = all.Redact(q.URL), all.Redact(q.Body), all.Redact(p.Status), all.Redact(p.Body)
+		q.URL, q.Body, p.Status, p.Body = all.Redact(q.URL), all.Redact(q.Body), all.Redact(p.Status), all.Redact(Readable(p.Body))
 		q.Form, q.Headers, p.Headers = redactAll(q.Form), redactAll(q.Headers), redactAll(p.Headers)
 	}
 	for _, left := range Scan(out, d, rules) {

@@ -46,7 +46,11 @@ func Scrub(f *File, d *secret.Detector, redactions []Redaction) (*File, []Findin
 		i.Request.Form = form
 		i.Response.Headers = http.Header(lists(i.Response.Headers))
 		i.Response.Status = c.redact(i.Response.Status, false)
-		i.Response.Body = c.seal(i.Response.Body, isStream(i.Response.Headers))
+		if framed, ok := reframe(i.Response.Body, func(text string) string { return c.seal(text, true) }); ok {
+			i.Response.Body = framed
+		} else {
+			i.Response.Body = c.seal(i.Response.Body, isStream(i.Response.Headers))
+		}
 		if i.Extra.Occurrence > 0 { // calls that differed in a value alone are equal now
 			key := KeyOf(i.Request)
 			equal[key]++
@@ -63,7 +67,7 @@ func Scrub(f *File, d *secret.Detector, redactions []Redaction) (*File, []Findin
 func short(f *File, rules *Rules) (found []Finding) {
 	for n := range f.Interactions {
 		i := &f.Interactions[n]
-		for _, side := range []struct{ name, body string }{{"request", i.Request.Body}, {"response", i.Response.Body}} {
+		for _, side := range []struct{ name, body string }{{"request", i.Request.Body}, {"response", Readable(i.Response.Body)}} {
 			for _, name := range rules.Find(side.body) {
 				if v, _ := rules.value(name); len(v) < shortValue {
 					found = append(found, Finding{n + 1, side.name, "body", "value of " + name})
@@ -103,6 +107,7 @@ type gatherer struct {
 }
 
 func (g *gatherer) body(body string) {
+	body = Readable(body)
 	leaf := func(path, text string) {
 		g.text(text, slices.Contains(sealedFields, path[strings.LastIndexByte(path, '.')+1:]))
 	}

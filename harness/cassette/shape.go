@@ -275,6 +275,50 @@ var shapes = []shape{
 			beside: true, unsaid: "thought",
 		},
 	},
+	{
+		name:     "Bedrock Converse",
+		paths:    []string{"/model/*/converse", "/model/*/converse-stream"},
+		urlModel: true,
+		messages: "messages",
+		fields: []fieldClass{
+			{"system", ClassSystemPrompt},
+			{"messages", ClassHistory},
+			{"messages[]", ClassHistory},
+			{"messages[role=system]", ClassSystemPrompt},
+			{"messages[role=user]", ClassUserInput},
+			{"messages[role=assistant].content[].toolUse.input", ClassToolArguments},
+			{"messages[role=tool]", ClassToolResult},
+			{"messages[role=tool].content[].text", ClassUserInput},
+			{"messages[].content[].cachePoint", ClassTransport},
+			{"system[].cachePoint", ClassTransport},
+			{"toolConfig", ClassToolSchema},
+			{"toolConfig.tools[].toolSpec.description", ClassToolDescription},
+			{"toolConfig.tools[].cachePoint", ClassTransport},
+			{"toolConfig.toolChoice", ClassParameters},
+			{"inferenceConfig.temperature", ClassSampling},
+			{"inferenceConfig.topP", ClassSampling},
+			{"performanceConfig", ClassTransport},
+			{"requestMetadata", ClassTransport},
+			{"serviceTier", ClassTransport},
+		},
+		texts: []textPart{
+			{"system[].text", PartSystem},
+			{"messages[role=system].content[].text", PartSystem},
+			{"messages[role=user].content[].text", PartUser},
+			{"messages[role=tool].content[].text", PartUser},
+			{"messages[role=tool].content[].toolResult.content[].text", PartTool},
+			{"messages[role=tool].content[].toolResult.content[].json*", PartTool},
+			{"messages[role=assistant].content[].text", PartAny},
+			{"messages[role=assistant].content[].toolUse.input*", PartAny},
+			{"toolConfig.tools[].toolSpec.description", PartAny},
+		},
+		reply: replyPaths{
+			text: "output.message.content[].text", call: "output.message.content[].toolUse.name",
+			pieces: "delta.text", callPiece: "start.toolUse.name",
+			input: "usage.inputTokens", output: "usage.outputTokens",
+			cached: "usage.cacheReadInputTokens", unsummed: "usage.cacheWriteInputTokens",
+		},
+	},
 }
 
 // descriptions are members of a JSON Schema that only explain. Anywhere within a tool's schema they are tool-description.
@@ -293,7 +337,7 @@ func addressed(rawURL string) (s *shape, path, wild string) {
 	}
 	for i := range shapes {
 		for _, end := range shapes[i].paths {
-			if wild, ok := endsLike(u.Path, end); ok {
+			if wild, ok := endsLike(u.EscapedPath(), end); ok {
 				return &shapes[i], end, wild
 			}
 		}
@@ -307,6 +351,10 @@ func endsLike(path, pattern string) (wild string, ok bool) {
 		return "", false
 	}
 	for i, segment := range p[len(p)-len(q):] {
+		// The name of a model may hold a slash, which does not end the segment.
+		if plain, err := url.PathUnescape(segment); err == nil {
+			segment = plain
+		}
 		end, any := strings.CutPrefix(q[i], "*")
 		switch begin, ends := strings.CutSuffix(segment, end); {
 		case any && ends && begin != "":

@@ -106,6 +106,9 @@ func (t *tree) role() string {
 		return "function"
 	}
 	if content := t.member("content"); r.text == "user" && content != nil && content.kind == '[' && len(content.kids) > 0 {
+		if content.kids[0].member("toolResult") != nil {
+			return "tool"
+		}
 		if kind := content.kids[0].member("type"); kind != nil && kind.text == "tool_result" {
 			return "tool"
 		}
@@ -160,8 +163,9 @@ type event struct {
 	json *tree
 }
 
-// events finds the payloads of a body of server-sent events.
+// events finds the payloads of a body of server-sent events. Those of a binary stream are found in its readable form, see [Readable].
 func events(body string) iter.Seq[event] {
+	body = Readable(body)
 	return func(yield func(event) bool) {
 		at := 0
 		for line := range strings.Lines(body) {

@@ -20,6 +20,8 @@ type Provider struct {
 	Vendor, Model string
 	// BaseURL replaces the vendor's address; "" does not.
 	BaseURL string
+	// Region is where a vendor that has regions is asked; "" leaves it to the environment.
+	Region string
 	// API is which of a vendor's ways is taken, where it has more than one; "" leaves it to the model.
 	API string
 	// APIVersion is the version of the vendor's API; "" is the provider's default.
@@ -48,6 +50,7 @@ type providerKeys struct {
 	Provider   string              `yaml:"provider,required" schema:"filled"`
 	Model      *string             `yaml:"model"`
 	BaseURL    *string             `yaml:"base_url" schema:"address"`
+	Region     *string             `yaml:"region" doc:"bedrock: where it is asked; else AWS_REGION, AWS_DEFAULT_REGION or us-east-1"`
 	APIVersion *string             `yaml:"api_version" doc:"the version of the vendor's API"`
 	API        *string             `yaml:"api" values:"chat,responses" doc:"which of OpenAI's two ways is taken; by default the model decides"`
 	APIKeyEnv  *string             `yaml:"api_key_env" schema:"variable"`
@@ -78,8 +81,8 @@ func (*providerKeys) UnknownKey(name string) (message, hint string) {
 }
 
 type thinkingKeys struct {
-	BudgetTokens *int    `yaml:"budget_tokens" doc:"the most tokens of it; anthropic: from 1024; gemini: 0 is none, -1 as many as the model likes"`
-	Effort       *string `yaml:"effort" values:"low,medium,high,xhigh,max" doc:"anthropic"`
+	BudgetTokens *int    `yaml:"budget_tokens" doc:"the most tokens of it; anthropic and bedrock: from 1024; gemini: 0 is none, -1 as many as the model likes"`
+	Effort       *string `yaml:"effort" values:"low,medium,high,xhigh,max" doc:"anthropic, bedrock"`
 	Level        *string `yaml:"level" values:"minimal,low,medium,high" doc:"gemini, from generation 3 on"`
 }
 
@@ -87,7 +90,7 @@ type thinkingKeys struct {
 var apiVersions = map[string][]string{"anthropic": {"2026-10-21", "2023-06-01"}}
 
 // thinkingOf lists the keys of thinking that a vendor has.
-var thinkingOf = map[string][]string{"anthropic": {"budget_tokens", "effort"}, "gemini": {"budget_tokens", "level"}}
+var thinkingOf = map[string][]string{"anthropic": {"budget_tokens", "effort"}, "bedrock": {"budget_tokens", "effort"}, "gemini": {"budget_tokens", "level"}}
 
 // minBudget is the smallest number of tokens that Anthropic's models take for thinking.
 const minBudget = 1024
@@ -243,7 +246,7 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
 	}
 	v.Settings.Strict = k.Capabilities != nil
-	v.APIVersion = value(k.APIVersion)
+	v.APIVersion, v.Region = value(k.APIVersion), value(k.Region)
 	if t := k.Thinking; t != nil {
 		v.Settings.Thinking = llm.Thinking{BudgetTokens: t.BudgetTokens, Effort: value(t.Effort), Level: value(t.Level)}
 	}
@@ -314,6 +317,15 @@ func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
 
 // checkVendor looks at the settings that only some vendors have. What they mean differs, so that none is taken for another.
 func (k *providerKeys) checkVendor(n strict.Node, p *strict.Problems) {
+	if k.Region != nil {
+		at := n.Get("region").Pos()
+		switch {
+		case k.Provider != "bedrock":
+			p.Key("region").Add(at, "leave it out", "provider %q has no region", k.Provider)
+		case *k.Region == "" || strings.Trim(*k.Region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
+			p.Key("region").Add(at, "us-east-1", "%q is no region", *k.Region)
+		}
+	}
 	if k.APIVersion != nil {
 		at, known := n.Get("api_version").Pos(), apiVersions[k.Provider]
 		switch {

@@ -81,7 +81,9 @@ func (b schemaOf) register() {
 		"amount":         func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0}) },
 		"share_or_null":  func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "maximum": 1}) },
 		"drop":           func() schema { return strict.OrNull(schema{"type": "number", "minimum": 0, "exclusiveMaximum": 1}) },
-		"level":          func() schema { return strict.OrNull(schema{"type": "number", "exclusiveMinimum": 0.5, "exclusiveMaximum": 1}) },
+		"level": func() schema {
+			return strict.OrNull(schema{"type": "number", "exclusiveMinimum": 0.5, "exclusiveMaximum": 1})
+		},
 		"turns_or_null":  func() schema { return strict.OrNull(schema{"type": "integer", "minimum": 1, "maximum": maxTurns}) },
 		"day":            func() schema { return schema{"type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$"} },
 		"address":        func() schema { return strict.OrNull(schema{"type": "string", "pattern": "^https?://"}) },

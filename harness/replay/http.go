@@ -13,6 +13,7 @@ import (
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/harness/cassette"
+	"github.com/echoeval/echoeval/harness/eventstream"
 )
 
 // RoundTripper returns the transport below the retries of a model. In Replay it serves from the cassette and does not use live, which may be nil; else it passes requests on to live, in Extend from the first miss on, and callers see a reply's bytes as they arrive.
@@ -167,7 +168,8 @@ func (x *exchange) serve(req *http.Request, at int) (*http.Response, error) {
 }
 
 func isStream(header http.Header) bool {
-	return strings.HasPrefix(header.Get("Content-Type"), "text/event-stream")
+	mediaType := header.Get("Content-Type")
+	return strings.HasPrefix(mediaType, "text/event-stream") || strings.HasPrefix(mediaType, eventstream.MediaType)
 }
 
 // reserve takes the next place in the recording. The caller holds mu.

@@ -26,7 +26,7 @@ import (
 	"github.com/echoeval/echoeval/harness/emulator"
 )
 
-// Suite is a provider under test. All fields but Abilities must be set.
+// Suite is a provider under test. All fields but Frames and Abilities must be set.
 type Suite struct {
 	// Name heads the specs.
 	Name string
@@ -38,7 +38,9 @@ type Suite struct {
 	Asked func(body []byte) (Asked, error)
 	// BrokenStream is the body of a streamed reply that says "Hel" and then reports an error with the message "broken in the middle", with its content type.
 	BrokenStream, ContentType string
-	Abilities                 Abilities
+	// Frames counts the whole frames of a stream; nil counts server-sent events.
+	Frames    func(body []byte) int
+	Abilities Abilities
 }
 
 // Abilities are what the vendor's format can say, beyond text and tools.

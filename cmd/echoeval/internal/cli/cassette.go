@@ -185,7 +185,7 @@ func describeCassette(file *cassette.File, bodies bool) string {
 		if bodies {
 			limit = 1 << 30
 		}
-		for _, body := range []struct{ mark, text string }{{"> ", x.Request.Body}, {"< ", x.Response.Body}} {
+		for _, body := range []struct{ mark, text string }{{"> ", x.Request.Body}, {"< ", cassette.Readable(x.Response.Body)}} {
 			text := strings.TrimRight(body.text, "\n")
 			if len(text) > limit {
 				text = strings.ToValidUTF8(text[:limit], "") + fmt.Sprintf(" ... (%d bytes)", len(body.text))

@@ -24,7 +24,7 @@ func newEmulate(s *State) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "emulate", Short: "Serve scripted answers in a vendor's wire format", GroupID: "more", Args: between(0, 0, "no arguments"),
 		Long: "Serve scripted answers in the wire format of a vendor, on a loopback address. Without --script every request is answered with a short text.\n\n" +
-			"Record against it with `echoeval record DATASET --upstream openai=http://ADDRESS/v1 --upstream anthropic=http://ADDRESS --upstream gemini=http://ADDRESS`.",
+			"Record against it with `echoeval record DATASET --upstream openai=http://ADDRESS/v1 --upstream anthropic=http://ADDRESS --upstream gemini=http://ADDRESS --upstream bedrock=http://ADDRESS`.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return runEmulate(cmd.Context(), s, o) },
 	}
 	cmd.Flags().StringVar(&o.script, "script", "", "the script file (YAML)")

@@ -28,6 +28,7 @@ import (
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/target"
 	"github.com/echoeval/echoeval/providers/anthropic"
+	"github.com/echoeval/echoeval/providers/bedrock"
 	"github.com/echoeval/echoeval/providers/compat"
 	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
@@ -53,6 +54,10 @@ type vendor struct {
 	auth transport.Scheme
 	// under stands directly above the network, where what a vendor says in its own way is said as others do; nil for nothing.
 	under func(http.RoundTripper) http.RoundTripper
+	// regions says that the vendor has an address in each region; base names it then.
+	regions func(region string) (string, error)
+	// sign puts signatures in the place of a key; nil where a key is all there is. It is asked for where no bearer token is set.
+	sign func(s *State, p dataset.Provider, region string) (func(http.RoundTripper) http.RoundTripper, error)
 	// scripted providers send nothing.
 	scripted bool
 	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
@@ -70,6 +75,12 @@ var vendors = map[string]vendor{
 		base: anthropic.BaseURL, keyEnv: "ANTHROPIC_API_KEY", auth: transport.Scheme{Header: "X-Api-Key"},
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return anthropic.New(anthropic.Config{BaseURL: p.BaseURL, APIVersion: p.APIVersion, Model: p.Model, Clock: c}, rt)
+		},
+	},
+	bedrock.Name: {
+		keyEnv: "AWS_BEARER_TOKEN_BEDROCK", keyElse: accessKey, regions: bedrock.BaseURL, sign: signAWS,
+		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
+			return bedrock.New(bedrock.Config{BaseURL: p.BaseURL, Region: p.Region, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	compat.Name: {
@@ -163,10 +174,12 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		if p.API != "" && !v.apis {
 			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has one way to be asked, and takes no api", p.ID, p.Vendor), "leave out the key api")
 		}
+		asked := p
+		asked.Region = regionOf(s, p, v)
 		c := experiment.Column{
 			Provider: p,
 			Model: func(item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
-				return v.new(p, item, rt, c)
+				return v.new(asked, item, rt, c)
 			},
 			Scripted: v.scripted,
 			Settings: p.Settings,
@@ -175,7 +188,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		if mode != replay.Replay && !v.scripted {
 			key := door(p)
 			if shared[key] == nil {
-				live, err := dial(s, p, v, up[p.Vendor], mode, allowNetwork)
+				live, err := dial(s, asked, v, up[p.Vendor], mode, allowNetwork)
 				if err != nil {
 					return nil, err
 				}
@@ -190,7 +203,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 
 // door names what the vendor's own limits count by: who asks, and where.
 func door(p dataset.Provider) string {
-	return strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL}, " ")
+	return strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL, p.Region}, " ")
 }
 
 // stricter is the lower of each limit; 0 is none.
@@ -210,6 +223,12 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 	if base == "" {
 		base = v.base
 	}
+	if base == "" && v.regions != nil {
+		var err error
+		if base, err = v.regions(p.Region); err != nil {
+			return nil, failure.At(p.Pos, failure.Input, "provider %s: %w", p.ID, err)
+		}
+	}
 	target := upstream
 	if target == nil {
 		var err error
@@ -220,7 +239,7 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 	if s.ci() && !allowNetwork && !loopback(target) {
 		return nil, failure.WithHint(failure.New(failure.Input, "--mode %s would dial %s, and CI is set", mode, target.Hostname()), "replay (the default) needs no network; --allow-network permits it")
 	}
-	key, err := keyOf(s, p, v, loopback(target))
+	authorize, err := authorization(s, p, v, loopback(target))
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +253,52 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 			return nil, err
 		}
 	}
-	return transport.Auth(cmp.Or(v.auth, transport.Bearer), func(context.Context) (transport.Secret, error) { return key, nil }, rt), nil
+	return authorize(rt), nil
+}
+
+// authorization is what puts the key into requests, or signs them.
+func authorization(s *State, p dataset.Provider, v vendor, local bool) (func(http.RoundTripper) http.RoundTripper, error) {
+	if v.sign != nil && p.APIKeyEnv == "" && s.Getenv(v.keyEnv) == "" {
+		if sign, err := v.sign(s, p, p.Region); sign != nil || err != nil {
+			return sign, err
+		}
+	}
+	key, err := keyOf(s, p, v, local)
+	if err != nil {
+		return nil, err
+	}
+	return func(rt http.RoundTripper) http.RoundTripper {
+		return transport.Auth(cmp.Or(v.auth, transport.Bearer), func(context.Context) (transport.Secret, error) { return key, nil }, rt)
+	}, nil
+}
+
+// regionOf is where a vendor that has regions is asked: as the entry says, else the environment; "" is the vendor's usual one.
+func regionOf(s *State, p dataset.Provider, v vendor) string {
+	if v.regions == nil || p.Region != "" {
+		return p.Region
+	}
+	return cmp.Or(s.Getenv("AWS_REGION"), s.Getenv("AWS_DEFAULT_REGION"))
+}
+
+// The variables of a key that signs.
+const (
+	accessKey = "AWS_ACCESS_KEY_ID"
+	secretKey = "AWS_SECRET_ACCESS_KEY"
+)
+
+// signAWS signs with the key in the environment; nil where there is none.
+func signAWS(s *State, p dataset.Provider, region string) (func(http.RoundTripper) http.RoundTripper, error) {
+	id, key := s.Getenv(accessKey), s.Getenv(secretKey)
+	if id == "" {
+		return nil, nil
+	}
+	if key == "" {
+		return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s needs a key, and %s is set without %s", p.ID, accessKey, secretKey), "export %s=..., or run in replay, which needs none", secretKey)
+	}
+	credentials := bedrock.Credentials{KeyID: id, Key: transport.NewSecret(key), Session: transport.NewSecret(s.Getenv("AWS_SESSION_TOKEN"))}
+	return func(rt http.RoundTripper) http.RoundTripper {
+		return bedrock.Sign(credentials, region, s.Clock, rt)
+	}, nil
 }
 
 // keyOf takes the key from the environment. A server on this machine gets a placeholder where there is none.

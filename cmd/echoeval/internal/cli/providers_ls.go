@@ -6,7 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/providers/anthropic"
+	"github.com/echoeval/echoeval/providers/bedrock"
 	"github.com/echoeval/echoeval/providers/compat"
 	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
@@ -16,6 +18,7 @@ import (
 // abilities says for each row of vendors what its models can be given. A model may know less than its vendor's protocol.
 var abilities = map[string][]string{
 	anthropic.Name: {"streaming", "tools", "images", "documents", "thinking"},
+	bedrock.Name:   {"streaming", "tools", "images", "documents", "thinking"},
 	openai.Name:    {"streaming", "tools", "images", "documents"},
 	compat.Name:    {"streaming", "tools", "images"},
 	gemini.Name:    {"streaming", "tools", "images", "documents", "thinking"},
@@ -51,9 +54,18 @@ func listProviders(s *State) []listedProvider {
 		if v.base != "" {
 			l.BaseURL = &v.base
 		}
+		if v.regions != nil {
+			// A region that is none is told of where it is used.
+			if base, err := v.regions(regionOf(s, dataset.Provider{}, v)); err == nil {
+				l.BaseURL = &base
+			} else {
+				note := "the region in the environment is none"
+				l.Note, l.Ready = &note, false
+			}
+		}
 		if name := v.keyName(s); name != "" {
 			set := s.Getenv(name) != ""
-			l.KeyEnv, l.KeySet, l.Ready = &name, &set, set
+			l.KeyEnv, l.KeySet, l.Ready = &name, &set, set && l.Ready && (name != accessKey || s.Getenv(secretKey) != "")
 		}
 		if note, ok := addresses[name]; ok {
 			l.Note = &note

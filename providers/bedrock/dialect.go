@@ -1,0 +1,89 @@
+package bedrock
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/echoeval/echoeval/core/clock"
+	"github.com/echoeval/echoeval/providers/reason"
+)
+
+// call is what the model, the SDK's chain and the dialect tell each other about one request. It travels in the request's context.
+type call struct {
+	request []byte // the body
+
+	made      *http.Request // as it is to be sent
+	sent      bool
+	reply     *http.Response
+	status    int
+	requestID string
+	retries   int
+}
+
+type callKey struct{}
+
+// dialect is the client directly below the SDK; see the package's comment.
+type dialect struct {
+	placeholder string
+	clock       clock.Clock
+	next        http.RoundTripper
+}
+
+const (
+	jsonType   = "application/json"
+	streamType = "application/vnd.amazon.eventstream"
+)
+
+// Do implements the SDK's client. It keeps the request, and the SDK sees an empty reply.
+func (d *dialect) Do(req *http.Request) (*http.Response, error) {
+	c, ok := req.Context().Value(callKey{}).(*call)
+	if !ok {
+		return nil, errors.New("a request that nobody asked for")
+	}
+	accept := req.Header.Get("Accept")
+	if accept == "" {
+		accept = jsonType
+	}
+	c.made = new(http.Request)
+	*c.made = *req
+	c.made.ContentLength, c.made.TransferEncoding = int64(len(c.request)), nil
+	c.made.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.request)), nil }
+	c.made.Body, _ = c.made.GetBody()
+	c.made.Header = http.Header{"Content-Type": {jsonType}, "Accept": {accept}, "Authorization": {"Bearer " + d.placeholder}}
+	return &http.Response{Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+}
+
+// send sends the request that the SDK made. A status that is no success is returned as an error of type *llm.Error.
+func (d *dialect) send(req *http.Request, c *call) error {
+	c.sent = true
+	resp, err := d.next.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), reason.Repetitions(resp)
+	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
+		defer func() { _ = resp.Body.Close() }()
+		return refusal(resp, d.clock.Now())
+	}
+	c.reply = resp
+	return nil
+}
+
+const (
+	// drainBytes and drainTime bound what is read behind the end of a reply, so that the connection can be used again and a recorder sees the body end.
+	drainBytes = 64 << 10
+	drainTime  = 100 * time.Millisecond
+)
+
+// closeBody closes a reply's body. Of one that is whole it first reads what little may follow.
+func closeBody(body io.ReadCloser, whole bool) {
+	if whole {
+		stop := time.AfterFunc(drainTime, func() { _ = body.Close() })
+		_, _ = io.CopyN(io.Discard, body, drainBytes)
+		stop.Stop()
+	}
+	_ = body.Close()
+}
