@@ -44,11 +44,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 # The emulator takes every key. This one is no real one, and its text stands in no answer, where it would be hidden as a secret.
-export OPENAI_API_KEY=not-a-real-key ANTHROPIC_API_KEY=not-a-real-key GEMINI_API_KEY=not-a-real-key
+export OPENAI_API_KEY=not-a-real-key ANTHROPIC_API_KEY=not-a-real-key GEMINI_API_KEY=not-a-real-key AWS_BEARER_TOKEN_BEDROCK=not-a-real-key
 
 # The columns of a dataset that are not its own: --provider takes the place of its list, so that the list is written out too.
 declare -A columns=(
-  [quickstart]="openai:gpt-4o-mini openai:gpt-4.1-mini anthropic:claude-haiku-4-5 gemini:gemini-2.5-flash"
+  [quickstart]="openai:gpt-4o-mini openai:gpt-4.1-mini anthropic:claude-haiku-4-5 gemini:gemini-2.5-flash bedrock:amazon.nova-lite-v1:0"
 )
 
 for name in "${datasets[@]}"; do
@@ -74,7 +74,7 @@ for name in "${datasets[@]}"; do
   for column in ${columns[$name]:-}; do
     arguments+=(--provider "$column")
   done
-  for upstream in "openai=http://$address/v1" "anthropic=http://$address" "gemini=http://$address"; do
+  for upstream in "openai=http://$address/v1" "anthropic=http://$address" "gemini=http://$address" "bedrock=http://$address"; do
     arguments+=(--upstream "$upstream")
   done
 

@@ -101,7 +101,7 @@ var _ = Describe("ci/record.sh", func() {
 		dir := tree()
 		cmd, out := command(ctx, dir, nil)
 		Expect(code(cmd.Run())).To(Equal(0), out.String())
-		Expect(out.String()).To(MatchRegexp(`record datasets/quickstart\.yaml --provider openai:gpt-4o-mini .*--provider gemini:\S+ --upstream openai=http://127\.0\.0\.1:4711/v1 .*--recorded-at 2026-01-05T09:00:00Z`))
+		Expect(out.String()).To(MatchRegexp(`record datasets/quickstart\.yaml --provider openai:gpt-4o-mini .*--provider bedrock:\S+ --upstream openai=http://127\.0\.0\.1:4711/v1 .*--recorded-at 2026-01-05T09:00:00Z`))
 		Expect(out.String()).To(ContainSubstring("record datasets/regression.yaml --upstream openai=http://127.0.0.1:4711/v1"))
 		Expect(out.String()).To(ContainSubstring("key: not-a-real-key"))
 		Expect(out.String()).NotTo(ContainSubstring("--cassettes"))

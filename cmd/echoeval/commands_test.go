@@ -134,7 +134,7 @@ var _ = Describe("the command line", func() {
 		bad := []string{quickstart, "datasets/agents/clerk.yaml", "datasets/emulator/quickstart.yaml", "nothing.yaml", "absent.yaml"}
 		o = p.expect(2, append([]string{"validate", "datasets/emulator/regression.yaml"}, bad...)...)
 		Expect(o.stdout).To(Equal("datasets/emulator/regression.yaml: an emulator script of 4 conversations\n"))
-		for _, at := range []string{"datasets/quickstart.yaml:54:9: ", "datasets/agents/clerk.yaml:2:1: ", "datasets/emulator/quickstart.yaml:9:18: ", "nothing.yaml:1:1: ", "absent.yaml"} {
+		for _, at := range []string{"datasets/quickstart.yaml:58:9: ", "datasets/agents/clerk.yaml:2:1: ", "datasets/emulator/quickstart.yaml:9:18: ", "nothing.yaml:1:1: ", "absent.yaml"} {
 			Expect(o.stderr).To(ContainSubstring("error: " + at))
 		}
 		Expect(o.stderr).To(ContainSubstring(`did you mean "contains"?`))

@@ -21,6 +21,16 @@ import (
 )
 
 // committed lists the committed cassettes of a dataset.
+// everyColumn names the columns that quickstart has recordings for.
+var everyColumn = []string{"--provider", "openai:gpt-4o-mini", "--provider", "openai:gpt-4.1-mini", "--provider", "anthropic:claude-haiku-4-5", "--provider", "gemini:gemini-2.5-flash", "--provider", "bedrock:amazon.nova-lite-v1:0"}
+
+var vendorAddresses = map[string]string{
+	"openai":    "https://api.openai.com/v1/chat/completions",
+	"anthropic": "https://api.anthropic.com/v1/messages",
+	"gemini":    "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:",
+	"bedrock":   "https://bedrock-runtime.us-east-1.amazonaws.com/model/amazon.nova-lite-v1%3A0/converse",
+}
+
 func committed(dataset string) []string {
 	GinkgoHelper()
 	found, err := filepath.Glob(filepath.Join(suite.Root(), "fixtures", "cassettes", dataset, "*", "*.yaml"))
@@ -180,8 +190,12 @@ var _ = Describe("the example datasets", func() {
 			p := exampleProject()
 			want := p.files("fixtures/cassettes/" + dataset)
 			Expect(os.RemoveAll(p.path("fixtures/cassettes/" + dataset))).To(Succeed())
-			p.env = []string{"OPENAI_API_KEY=emulator"}
-			o := p.recordExample(dataset)
+			p.env = []string{"OPENAI_API_KEY=emulator", "ANTHROPIC_API_KEY=emulator", "GEMINI_API_KEY=emulator", "AWS_BEARER_TOKEN_BEDROCK=emulator"}
+			var columns []string
+			if dataset == "quickstart" {
+				columns = everyColumn
+			}
+			o := p.recordExample(dataset, columns...)
 			Expect(o.code).To(Equal(map[string]int{"quickstart": 0, "regression": 1}[dataset]), "%s", o)
 			got := p.files("fixtures/cassettes/" + dataset)
 			Expect(len(want)).To(BeNumerically(">=", 4))
@@ -191,7 +205,7 @@ var _ = Describe("the example datasets", func() {
 			}
 			// Over the old ones, one at a time and without a key: the same.
 			p.env = nil
-			o = p.recordExample(dataset, "--concurrency", "1", "--tag", "!read")
+			o = p.recordExample(dataset, append([]string{"--concurrency", "1", "--tag", "!read"}, columns...)...)
 			Expect(o.code).To(BeElementOf(0, 1), "%s", o)
 			expectSameFiles(p.files("fixtures/cassettes/"+dataset), want)
 		})
@@ -220,7 +234,7 @@ var _ = Describe("the example datasets", func() {
 						tools++
 					case http.MethodPost:
 						requests++
-						Expect(i.URL).To(Equal("https://api.openai.com/v1/chat/completions"))
+						Expect(i.URL).To(HavePrefix(vendorAddresses[strings.SplitN(filepath.Base(filepath.Dir(file)), "_", 2)[0]]))
 					default:
 						Fail("unknown method " + i.Method)
 					}
@@ -229,9 +243,9 @@ var _ = Describe("the example datasets", func() {
 			}
 		}
 		fmt.Fprintf(GinkgoWriter, "%d cassettes, %d requests, %d tool calls\n", count, requests, tools)
-		Expect(count).To(Equal(28))
-		Expect(requests).To(BeNumerically(">", 50))
-		Expect(tools).To(BeNumerically(">", 20))
+		Expect(count).To(Equal(64))
+		Expect(requests).To(BeNumerically(">", 140))
+		Expect(tools).To(BeNumerically(">", 80))
 	})
 
 	It("writes cassettes that go-vcr's recorder replays to a client", func() {

@@ -22,8 +22,8 @@ const (
 func geminiProject() *project {
 	GinkgoHelper()
 	p := exampleProject()
+	p.edit(quickstart, "  - {provider: gemini, model: gemini-2.5-flash, role: spare}\n", "")
 	p.edit(quickstart, "openai:gpt-4.1-mini", geminiColumn)
-	p.edit("datasets/emulator/quickstart.yaml", "gpt-4.1-mini", "gemini-2.5-flash")
 	return p
 }
 

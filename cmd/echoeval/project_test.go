@@ -496,5 +496,9 @@ func (p *project) emulate(script string, flags ...string) emulator {
 func (p *project) recordExample(name string, flags ...string) outcome {
 	GinkgoHelper()
 	e := p.emulate("datasets/emulator/" + name + ".yaml")
-	return p.run(append([]string{"record", "datasets/" + name + ".yaml", e.upstream(), "--recorded-at", recordedAt}, flags...)...)
+	args := []string{"record", "datasets/" + name + ".yaml", e.upstream(), "--recorded-at", recordedAt}
+	for _, vendor := range []string{"anthropic", "gemini", "bedrock"} {
+		args = append(args, "--upstream="+vendor+"=http://"+e.address)
+	}
+	return p.run(append(args, flags...)...)
 }
