@@ -177,7 +177,7 @@ var _ = Describe("doctor", func() {
 		r, states := examine(p, 0)
 		Expect(r.OK).To(BeTrue())
 		Expect(states).To(Equal(map[string]string{
-			"project": "missing", "temporary folder": "ok", "runs": "ok", "cassettes": "ok", "time": "ok", "OPENAI_API_KEY": "missing", "ANTHROPIC_API_KEY": "missing", "GEMINI_API_KEY": "missing", "git": "missing", "CI": "ok", "proxy": "ok", "terminal": "ok",
+			"project": "missing", "temporary folder": "ok", "runs": "ok", "cassettes": "ok", "time": "ok", "OPENAI_API_KEY": "missing", "ANTHROPIC_API_KEY": "missing", "AWS_BEARER_TOKEN_BEDROCK": "missing", "GEMINI_API_KEY": "missing", "git": "missing", "CI": "ok", "proxy": "ok", "terminal": "ok",
 		}))
 		o := p.succeed("doctor")
 		Expect(o.stdout).To(And(ContainSubstring("missing  OPENAI_API_KEY"), ContainSubstring("enables: recording and live runs of openai"), ContainSubstring("fix: export OPENAI_API_KEY=...")))
