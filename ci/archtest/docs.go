@@ -230,6 +230,63 @@ func checkDocPaths(t *Tree) (looked int, found []Violation) {
 	return looked, found
 }
 
+var goName = regexp.MustCompile("`((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\\.([A-Za-z][A-Za-z0-9]*)`")
+
+// fileTypes are the ends of file names that look like names of Go.
+var fileTypes = []string{"go", "md", "sh", "yaml", "json", "mjs", "html", "css", "js"}
+
+// checkDocNames looks at what documents show as code in the form of folder/of/package.Name: the package declares that name at the top of a file.
+func checkDocNames(t *Tree) (looked int, found []Violation) {
+	declared := map[string]map[string]bool{}
+	for _, file := range t.Go {
+		names := declared[file.Dir()]
+		if names == nil {
+			names = map[string]bool{}
+			declared[file.Dir()] = names
+		}
+		for _, d := range file.AST.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					names[d.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						names[spec.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							names[name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Text)) {
+		if !document(name) {
+			continue
+		}
+		for number, line := range prose(t.Text[name]) {
+			for _, m := range goName.FindAllStringSubmatch(line, -1) {
+				if slices.Contains(fileTypes, m[2]) {
+					continue
+				}
+				looked++
+				at := fmt.Sprintf("%s:%d", name, number)
+				switch names := declared[m[1]]; {
+				case names == nil:
+					found = append(found, Violation{At: at, What: "there is no package " + m[1]})
+				case !names[m[2]]:
+					found = append(found, Violation{At: at, What: fmt.Sprintf("%s has no %s", m[1], m[2])})
+				}
+			}
+		}
+	}
+	return looked, found
+}
+
 var decision = regexp.MustCompile(`^(\d{3})-[a-z0-9]+(?:-[a-z0-9]+)*\.md$`)
 
 func checkDecisions(t *Tree) (looked int, found []Violation) {
