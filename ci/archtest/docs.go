@@ -208,7 +208,7 @@ func (t *Tree) exists(name string) bool {
 
 var treePath = regexp.MustCompile("`((?:\\.ci|ci|cmd|core|datasets|docs|fixtures|harness|providers|reports)/[^`\\s]*)`")
 
-// checkDocPaths looks at what documents show as code and begin with a folder of the project. What holds a placeholder in capitals, angle brackets or a star is a pattern and not looked at.
+// checkDocPaths looks at what documents show as code and begin with a folder of the project. What holds a placeholder in capitals, angle brackets or a star is a pattern and not looked at, and names of Go are looked at by checkDocNames.
 func checkDocPaths(t *Tree) (looked int, found []Violation) {
 	for _, name := range slices.Sorted(maps.Keys(t.Text)) {
 		if !document(name) {
@@ -216,7 +216,7 @@ func checkDocPaths(t *Tree) (looked int, found []Violation) {
 		}
 		for number, line := range prose(t.Text[name]) {
 			for _, m := range treePath.FindAllStringSubmatch(line, -1) {
-				if strings.ContainsAny(m[1], "<>*{}$ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+				if _, _, ok := declaredName(m[1]); ok || strings.ContainsAny(m[1], "<>*{}$ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 					continue
 				}
 				looked++
@@ -230,10 +230,19 @@ func checkDocPaths(t *Tree) (looked int, found []Violation) {
 	return looked, found
 }
 
-var goName = regexp.MustCompile("`((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\\.([A-Za-z][A-Za-z0-9]*)`")
+var goName = regexp.MustCompile("^((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\\.([A-Za-z][A-Za-z0-9]*)$")
 
 // fileTypes are the ends of file names that look like names of Go.
-var fileTypes = []string{"go", "md", "sh", "yaml", "json", "mjs", "html", "css", "js"}
+var fileTypes = []string{"go", "mod", "md", "sh", "yaml", "json", "mjs", "html", "css", "js"}
+
+// declaredName splits the folder of a package from a name that it declares.
+func declaredName(code string) (dir, name string, ok bool) {
+	m := goName.FindStringSubmatch(code)
+	if m == nil || slices.Contains(fileTypes, m[2]) {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
 
 // checkDocNames looks at what documents show as code in the form of folder/of/package.Name: the package declares that name at the top of a file.
 func checkDocNames(t *Tree) (looked int, found []Violation) {
@@ -269,17 +278,18 @@ func checkDocNames(t *Tree) (looked int, found []Violation) {
 			continue
 		}
 		for number, line := range prose(t.Text[name]) {
-			for _, m := range goName.FindAllStringSubmatch(line, -1) {
-				if slices.Contains(fileTypes, m[2]) {
+			for _, span := range codeSpan.FindAllString(line, -1) {
+				dir, wanted, ok := declaredName(strings.Trim(span, "`"))
+				if !ok {
 					continue
 				}
 				looked++
 				at := fmt.Sprintf("%s:%d", name, number)
-				switch names := declared[m[1]]; {
+				switch names := declared[dir]; {
 				case names == nil:
-					found = append(found, Violation{At: at, What: "there is no package " + m[1]})
-				case !names[m[2]]:
-					found = append(found, Violation{At: at, What: fmt.Sprintf("%s has no %s", m[1], m[2])})
+					found = append(found, Violation{At: at, What: "there is no package " + dir})
+				case !names[wanted]:
+					found = append(found, Violation{At: at, What: fmt.Sprintf("%s has no %s", dir, wanted)})
 				}
 			}
 		}
