@@ -230,7 +230,7 @@ func checkDocPaths(t *Tree) (looked int, found []Violation) {
 	return looked, found
 }
 
-var goName = regexp.MustCompile("^((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\\.([A-Za-z][A-Za-z0-9]*)$")
+var goName = regexp.MustCompile(`^((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\.([A-Za-z][A-Za-z0-9]*)$`)
 
 // fileTypes are the ends of file names that look like names of Go.
 var fileTypes = []string{"go", "mod", "md", "sh", "yaml", "json", "mjs", "html", "css", "js"}
