@@ -208,7 +208,7 @@ func (t *Tree) exists(name string) bool {
 
 var treePath = regexp.MustCompile("`((?:\\.ci|ci|cmd|core|datasets|docs|fixtures|harness|providers|reports)/[^`\\s]*)`")
 
-// checkDocPaths looks at what documents show as code and begin with a folder of the project. What holds a placeholder in capitals, angle brackets or a star is a pattern and not looked at.
+// checkDocPaths looks at what documents show as code and begin with a folder of the project. What holds a placeholder in capitals, angle brackets or a star is a pattern and not looked at, and names of Go are looked at by checkDocNames.
 func checkDocPaths(t *Tree) (looked int, found []Violation) {
 	for _, name := range slices.Sorted(maps.Keys(t.Text)) {
 		if !document(name) {
@@ -216,13 +216,80 @@ func checkDocPaths(t *Tree) (looked int, found []Violation) {
 		}
 		for number, line := range prose(t.Text[name]) {
 			for _, m := range treePath.FindAllStringSubmatch(line, -1) {
-				if strings.ContainsAny(m[1], "<>*{}$ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+				if _, _, ok := declaredName(m[1]); ok || strings.ContainsAny(m[1], "<>*{}$ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 					continue
 				}
 				looked++
 				file, _, _ := strings.Cut(m[1], "#")
 				if !t.exists(file) {
 					found = append(found, Violation{At: fmt.Sprintf("%s:%d", name, number), What: fmt.Sprintf("there is no %s", file)})
+				}
+			}
+		}
+	}
+	return looked, found
+}
+
+var goName = regexp.MustCompile(`^((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\.([A-Za-z][A-Za-z0-9]*)$`)
+
+// fileTypes are the ends of file names that look like names of Go.
+var fileTypes = []string{"go", "mod", "md", "sh", "yaml", "json", "mjs", "html", "css", "js"}
+
+// declaredName splits the folder of a package from a name that it declares.
+func declaredName(code string) (dir, name string, ok bool) {
+	m := goName.FindStringSubmatch(code)
+	if m == nil || slices.Contains(fileTypes, m[2]) {
+		return "", "", false
+	}
+	return m[1], m[2], true
+}
+
+// checkDocNames looks at what documents show as code in the form of folder/of/package.Name: the package declares that name at the top of a file.
+func checkDocNames(t *Tree) (looked int, found []Violation) {
+	declared := map[string]map[string]bool{}
+	for _, file := range t.Go {
+		names := declared[file.Dir()]
+		if names == nil {
+			names = map[string]bool{}
+			declared[file.Dir()] = names
+		}
+		for _, d := range file.AST.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					names[d.Name.Name] = true
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch spec := spec.(type) {
+					case *ast.TypeSpec:
+						names[spec.Name.Name] = true
+					case *ast.ValueSpec:
+						for _, name := range spec.Names {
+							names[name.Name] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Text)) {
+		if !document(name) {
+			continue
+		}
+		for number, line := range prose(t.Text[name]) {
+			for _, span := range codeSpan.FindAllString(line, -1) {
+				dir, wanted, ok := declaredName(strings.Trim(span, "`"))
+				if !ok {
+					continue
+				}
+				looked++
+				at := fmt.Sprintf("%s:%d", name, number)
+				switch names := declared[dir]; {
+				case names == nil:
+					found = append(found, Violation{At: at, What: "there is no package " + dir})
+				case !names[wanted]:
+					found = append(found, Violation{At: at, What: fmt.Sprintf("%s has no %s", dir, wanted)})
 				}
 			}
 		}

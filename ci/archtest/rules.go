@@ -31,6 +31,8 @@ var Rules = []Rule{
 		Why: "a dead link costs each reader the same search"},
 	{Name: "doc-paths", Check: checkDocPaths,
 		Why: "a document that names a folder or file which has moved describes another program"},
+	{Name: "doc-names", Check: checkDocNames,
+		Why: "a document that names a function or table which is gone sends its reader to look for it"},
 	{Name: "decisions", Check: checkDecisions,
 		Why: "decisions are cited by number"},
 	{Name: "dependencies", Check: checkDependencies,

@@ -172,6 +172,10 @@ var breaches = map[string]breach{
 		map[string]string{"docs/a.md": "see [b](../README.md#how-to)\n", "README.md": "# How not to\n"}, "docs/a.md:1", "README.md has no such heading"},
 	"a folder that has moved": {"doc-paths",
 		map[string]string{"docs/a.md": "It lives in `core/old/`.\n"}, "docs/a.md:1", "there is no core/old/"},
+	"a function that is gone": {"doc-names",
+		map[string]string{"core/a/a.go": "package a\n\nvar Old int", "docs/a.md": "Call `core/a.New`.\n"}, "docs/a.md:1", "core/a has no New"},
+	"a function of a package that is gone": {"doc-names",
+		map[string]string{"docs/a.md": "Call `core/old.New`.\n"}, "docs/a.md:1", "there is no package core/old"},
 
 	"a gap between decisions": {"decisions",
 		map[string]string{"docs/decisions/001-a.md": "# 001. A\n", "docs/decisions/003-c.md": "# 003. C\n"}, "docs/decisions/003-c.md", "the next number is 002"},

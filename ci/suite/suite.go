@@ -25,6 +25,7 @@ var AllowedSkips = []string{
 	"no recorded traffic:",
 	"no python3:",
 	"no chromium:",
+	"no JavaScript clients:",
 }
 
 // Run runs the specs that the calling package has defined.

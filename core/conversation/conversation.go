@@ -281,6 +281,9 @@ var allowedContent = map[Role][]Kind{
 	RoleTool:      {KindToolResult, KindImage, KindDocument},
 }
 
+// Carries lists the kinds of content that a message of the role may hold; nil for an unknown role. Callers own the list.
+func (r Role) Carries() []Kind { return slices.Clone(allowedContent[r]) }
+
 var imageTypes = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
 
 // Validate checks that the role is known and carries only what it may carry, that every call and result has an id, and that every medium has the source that its type names.

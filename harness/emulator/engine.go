@@ -32,7 +32,7 @@ var formats = []struct {
 	{func(path string) bool { return strings.HasPrefix(path, openAIPath) }, func(e *engine) http.Handler { return &openAI{e} }},
 	{func(path string) bool { return strings.HasPrefix(path, responsesPath) }, func(e *engine) http.Handler { return &responses{&openAI{e}} }},
 	{func(path string) bool { return strings.HasPrefix(path, anthropicPath) }, func(e *engine) http.Handler { return &anthropic{e} }},
-	{func(path string) bool { return strings.HasPrefix(path, geminiPath) }, func(e *engine) http.Handler { return &gemini{e} }},
+	{geminiServes, func(e *engine) http.Handler { return &gemini{e} }},
 	{func(path string) bool { return strings.HasPrefix(path, bedrockPath) }, func(e *engine) http.Handler { return &bedrock{e} }},
 }
 

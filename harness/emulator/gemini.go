@@ -13,8 +13,13 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// geminiPath begins the paths of the Gemini API.
+// geminiPath begins the paths of the Gemini API, in the version that most clients use. Newer ones ask for the same in version v1.
 const geminiPath = "/v1beta/"
+
+// geminiServes says whether a path is one of the Gemini API. What else stands below /v1/ is of other vendors.
+func geminiServes(path string) bool {
+	return strings.HasPrefix(path, geminiPath) || strings.HasPrefix(path, "/v1/models/") && (strings.HasSuffix(path, ":"+geminiBlocking) || strings.HasSuffix(path, ":"+geminiStreaming))
+}
 
 // gemini answers in the format of the Gemini API.
 type gemini struct{ *engine }
@@ -27,7 +32,7 @@ const (
 
 // geminiCall is what a request's address says.
 type geminiCall struct {
-	model, method string
+	version, model, method string
 	// sse is a stream of events; else a stream is a JSON array.
 	sse bool
 }
@@ -78,7 +83,7 @@ func (g *gemini) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q.digest = seed(q.digest).mix(sha256.Sum256([]byte(c.model)))
 	req, e := readGemini(&root, q)
 	if e == nil && !g.plan.allows(c.model) {
-		e = &geminiError{status: 404, word: "NOT_FOUND", message: "models/" + c.model + " is not found for API version v1beta, or is not supported for " + c.method + ". Call ListModels to see the list of available models and their supported methods."}
+		e = &geminiError{status: 404, word: "NOT_FOUND", message: "models/" + c.model + " is not found for API version " + c.version + ", or is not supported for " + c.method + ". Call ListModels to see the list of available models and their supported methods."}
 	}
 	if e != nil {
 		g.refuse(w, c, e)
@@ -105,7 +110,8 @@ func (g *gemini) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // admit reads the address and checks what stands before the body. The call is there beside an error too.
 func (g *gemini) admit(r *http.Request) (*geminiCall, *geminiError) {
 	c := &geminiCall{}
-	name, ok := strings.CutPrefix(r.URL.Path, geminiPath+"models/")
+	version, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/models/")
+	c.version = version
 	c.model, c.method, _ = strings.Cut(name, ":")
 	params := r.URL.Query()
 	c.sse = params.Get("alt") == "sse"
@@ -211,7 +217,7 @@ var geminiFailures = map[int]geminiError{
 	400: {400, invalidArgument, "Request contains an invalid argument.", nil},
 	401: {401, "UNAUTHENTICATED", "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project.", []string{errorInfo("ACCESS_TOKEN_TYPE_UNSUPPORTED")}},
 	403: {403, "PERMISSION_DENIED", "Your project has been denied access. Please contact support.", nil},
-	404: {404, "NOT_FOUND", "models/%s is not found for API version v1beta, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.", nil},
+	404: {404, "NOT_FOUND", "models/%s is not found for API version %s, or is not supported for generateContent. Call ListModels to see the list of available models and their supported methods.", nil},
 	408: {408, "DEADLINE_EXCEEDED", "Request timed out.", nil},
 	413: {413, invalidArgument, "Request payload size exceeds the limit: 20971520 bytes.", nil},
 	429: {429, "RESOURCE_EXHAUSTED", "You exceeded your current quota, please check your plan and billing details. For more information on this error, head over to: https://ai.google.dev/gemini-api/docs/rate-limits.", nil},
@@ -224,7 +230,7 @@ var geminiFailures = map[int]geminiError{
 func (g *gemini) fail(ctx context.Context, w http.ResponseWriter, c *geminiCall, r *reply) {
 	f := r.failure
 	e := geminiFailures[f.Status]
-	e.message = strings.Replace(e.message, "%s", c.model, 1)
+	e.message = strings.Replace(strings.Replace(e.message, "%s", c.model, 1), "%s", c.version, 1)
 	if f.Message != "" {
 		e.message = f.Message
 	}

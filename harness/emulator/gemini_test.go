@@ -320,6 +320,21 @@ conversations:
 		Entry("no step", contents(asks("x"), calls(`{"text":"y"}`), asks("z"), calls(`{"text":"y"}`)), "has no answer"),
 	)
 
+	It("answers in version v1 as in v1beta", func() {
+		h := handler(load("version: 1\nname: s\nmodels: [gemini-2.5-*]\nconversations:\n  - match: {user: gone}\n    steps: [{error: {status: 404}}]\ndefault: {steps: [{text: x}]}\n"), emulator.Options{})
+		stable := func(path string) string { return strings.Replace(path, "/v1beta/", "/v1/", 1) }
+		for _, path := range []string{geminiBlocking, geminiArray, geminiEvents} {
+			w := geminiCall(h, stable(path), geminiHello())
+			Expect(w.Code).To(Equal(200), path)
+			Expect(w.Body.String()).To(Equal(geminiCall(h, path, geminiHello()).Body.String()))
+		}
+		for _, w := range []*httptest.ResponseRecorder{geminiCall(h, stable(geminiBlocking), contents(asks("gone"))), geminiCall(h, "/v1/models/other:generateContent", geminiHello())} {
+			Expect(w.Code).To(Equal(404))
+			Expect(w.Body.String()).To(ContainSubstring("API version v1, or"))
+		}
+		Expect(geminiCall(h, "/v1/models/gemini-2.5-flash", geminiHello()).Body.String()).To(ContainSubstring("invalid_request_error"), "the other paths of /v1/ are OpenAI's")
+	})
+
 	It("has no other addresses", func() {
 		h := script("    - text: x\n")
 		for _, path := range []string{"/v1beta/models", "/v1beta/models/:generateContent", "/v1beta/models/m:countTokens", "/v1beta/tunedModels/m:generateContent"} {

@@ -10,9 +10,9 @@ import (
 )
 
 // conformance runs the suite on one version of the API.
-func conformance(version string) bool {
+func conformance(name, version string) bool {
 	return providertest.Run(providertest.Suite{
-		Name: "anthropic " + version,
+		Name: name,
 		New: func(url string, rt http.RoundTripper) (llm.Model, error) {
 			return anthropic.New(anthropic.Config{BaseURL: url, APIVersion: version, Model: "claude-haiku-4-5"}, rt)
 		},
@@ -20,14 +20,10 @@ func conformance(version string) bool {
 		Asked:        providertest.MessagesAsked,
 		BrokenStream: providertest.MessagesBrokenStream,
 		ContentType:  "text/event-stream",
-		Abilities: providertest.Abilities{
-			Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true,
-			Thinking: &llm.Thinking{BudgetTokens: ptr(2048)},
-		},
 	})
 }
 
 var (
-	_ = conformance(anthropic.VersionLatest)
-	_ = conformance(anthropic.Version2023)
+	_ = conformance("anthropic 2026-10-21", anthropic.VersionLatest)
+	_ = conformance("anthropic 2023-06-01", anthropic.Version2023)
 )

@@ -21,10 +21,6 @@ var _ = providertest.Run(providertest.Suite{
 	BrokenStream: providertest.ConverseBrokenStream,
 	ContentType:  "application/vnd.amazon.eventstream",
 	Frames:       providertest.ConverseFrames,
-	Abilities: providertest.Abilities{
-		Images: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, References: true,
-		Thinking: &llm.Thinking{BudgetTokens: ptr(2048)},
-	},
 })
 
 func ptr[T any](v T) *T { return &v }

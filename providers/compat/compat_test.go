@@ -30,7 +30,6 @@ var _ = providertest.Run(providertest.Suite{
 	Asked:        providertest.ChatAsked,
 	BrokenStream: providertest.ChatBrokenStream,
 	ContentType:  "text/event-stream",
-	Abilities:    providertest.Abilities{Images: true, ImageURLs: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true},
 })
 
 type server struct{ body string }

@@ -18,5 +18,4 @@ var _ = providertest.Run(providertest.Suite{
 	Asked: providertest.GeminiAsked,
 
 	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream",
-	Abilities: providertest.Abilities{Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, NoRequestIDs: true, StringEnums: true},
 })

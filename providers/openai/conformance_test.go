@@ -18,9 +18,6 @@ var _ = providertest.Run(providertest.Suite{
 	Asked:        providertest.ChatAsked,
 	BrokenStream: providertest.ChatBrokenStream,
 	ContentType:  "text/event-stream",
-	Abilities: providertest.Abilities{
-		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true,
-	},
 })
 
 var _ = providertest.Run(providertest.Suite{
@@ -32,7 +29,4 @@ var _ = providertest.Run(providertest.Suite{
 	Asked:        providertest.ResponsesAsked,
 	BrokenStream: providertest.ResponsesBrokenStream,
 	ContentType:  "text/event-stream",
-	Abilities: providertest.Abilities{
-		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
-	},
 })

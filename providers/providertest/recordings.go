@@ -112,7 +112,7 @@ func yamlBody(n *yaml.Node) []byte {
 	if parsed := yamlNode(n, "parsed_body"); parsed.Kind != 0 {
 		var v any
 		gomega.Expect(parsed.Decode(&v)).To(gomega.Succeed())
-		data, err := json.Marshal(v)
+		data, err := json.Marshal(v, json.Deterministic(true)) // in one order, whatever it was on the wire
 		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 		return data
 	}

@@ -28,7 +28,7 @@ func (s Suite) requests() {
 			w := s.play(text("a"), text("b"), text("c"))
 			call := conversation.ToolCall{ID: "call_1", Name: "lookup", Input: `{"name":"` + "é🧪" + `"}`}
 			nested := tool.Spec{Name: "nested", Parameters: `{"type":"object","properties":{"list":{"type":"array","items":{"type":"object","properties":{"deep":{"enum":["a",1,null]}}}}},"required":["list"]}`}
-			if s.Abilities.StringEnums {
+			if !s.can.MixedEnums {
 				nested.Parameters = conversation.JSON(strings.Replace(string(nested.Parameters), `["a",1,null]`, `["a","b"]`, 1))
 			}
 			w.generate(llm.Request{
@@ -59,7 +59,7 @@ func (s Suite) requests() {
 		})
 	}
 
-	if s.Abilities.References {
+	if s.can.References {
 		ginkgo.It("sends a schema with references as it is", func() {
 			w := s.play(text("a"))
 			req := hello()
@@ -69,7 +69,7 @@ func (s Suite) requests() {
 		})
 	}
 
-	if s.Abilities.Images {
+	if s.can.Images {
 		ginkgo.It("keeps the order of text, image, text", func() {
 			w := s.play(text("a cat"))
 			// The smallest PNG there is.
@@ -80,7 +80,7 @@ func (s Suite) requests() {
 				conversation.Text{Text: "after"},
 			}
 			want := []string{"text:before", "image:image/png:" + png, "text:after"}
-			if s.Abilities.ImageURLs {
+			if s.can.ImageURLs {
 				parts = append(parts, conversation.Image{MediaType: "image/png", Source: conversation.Source{Type: conversation.SourceURL, URL: "https://pictures.example/a.png"}})
 				want = append(want, "image:https://pictures.example/a.png")
 			}
@@ -94,7 +94,7 @@ func (s Suite) requests() {
 		})
 	}
 
-	if s.Abilities.Documents {
+	if s.can.Documents {
 		ginkgo.It("sends a document", func() {
 			w := s.play(text("a letter"))
 			w.generate(ask(conversation.Document{MediaType: "application/pdf", Name: "a.pdf", Source: conversation.Source{Type: conversation.SourceBase64, Data: "JVBERi0xLjQ="}}, conversation.Text{Text: "what is this?"}))
@@ -146,7 +146,7 @@ func (s Suite) answers() []answer {
 		{"text and parallel calls", emulator.Step{Text: ptr("Looking."), Calls: []emulator.Call{scripted("c1", "lookup", `{"name":"x"}`), scripted("c2", "lookup", `{"name":"y"}`), scripted("c3", "lookup", `{}`)}},
 			[]conversation.Content{conversation.Text{Text: "Looking."}, call("c1", "lookup", `{"name":"x"}`), call("c2", "lookup", `{"name":"y"}`), call("c3", "lookup", "{}")}, llm.StopToolCalls},
 	}
-	if s.Abilities.Refusals {
+	if s.can.Refusals {
 		list = append(list, answer{"a refusal", emulator.Step{Refusal: "I cannot help with that."}, []conversation.Content{conversation.Text{Text: "I cannot help with that."}}, llm.StopRefused},
 			answer{"an answer that a filter stopped", emulator.Step{Text: ptr("Hm"), Finish: "content_filter"}, []conversation.Content{conversation.Text{Text: "Hm"}}, llm.StopRefused})
 	}
@@ -181,10 +181,10 @@ func (s Suite) replies() {
 	ginkgo.It("counts tokens", func() {
 		usage := &emulator.Usage{Input: ptr(120), Output: ptr(34)}
 		want := conversation.Usage{InputTokens: 120, OutputTokens: 34}
-		if s.Abilities.CachedTokens {
+		if s.can.CachedTokens {
 			usage.CachedInput, want.CacheReadTokens = ptr(100), 100
 		}
-		if s.Abilities.ReasoningTokens {
+		if s.can.ReasoningTokens {
 			usage.Reasoning, want.ReasoningTokens = ptr(30), 30
 		}
 		for _, blocking := range s.ways() {
@@ -215,8 +215,8 @@ func (s Suite) replies() {
 		gomega.Expect(ids).To(gomega.HaveLen(2))
 	})
 
-	if thinking := s.Abilities.Thinking; thinking != nil {
-		ginkgo.It("gives reasoning back as it came, after the conversation was stored", func() {
+	if thinking := s.can.Thinking; thinking != nil {
+		ginkgo.It("shows what the model thought, and gives it back as it came after the conversation was stored, where the vendor wants that", func() {
 			for _, blocking := range s.ways() {
 				w := s.play(
 					emulator.Step{Reasoning: "Look first. " + kept, Text: ptr("Looking."), Calls: []emulator.Call{{Name: "lookup", Args: emulator.Object(`{"name":"x"}`)}}},
@@ -240,9 +240,12 @@ func (s Suite) replies() {
 				for _, m := range stored.Messages() {
 					req.Messages = append(req.Messages, m)
 				}
-				gomega.Expect(w.generate(req).Parts).To(gomega.ContainElement(conversation.Text{Text: "It is 42."}))
-				asked := w.lastAsked().Messages
-				gomega.Expect(asked[1].Parts).To(gomega.HaveExactElements("reasoning:Look first. "+kept, "text:Looking.", `call:lookup:{"name":"x"}`))
+				gomega.Expect(conversation.Assistant("m", w.generate(req).Parts...).Text()).To(gomega.Equal("It is 42."))
+				want := []string{"text:Looking.", `call:lookup:{"name":"x"}`}
+				if s.can.ThoughtsBack {
+					want = append([]string{"reasoning:Look first. " + kept}, want...)
+				}
+				gomega.Expect(w.lastAsked().Messages[1].Parts).To(gomega.Equal(want))
 			}
 		})
 	}
@@ -320,7 +323,7 @@ func (s Suite) failures() {
 				gomega.Expect(e.Status).To(gomega.Equal(status))
 				gomega.Expect(e.Message).To(gomega.And(gomega.HavePrefix("because of naïve “quotes”"), gomega.Not(gomega.ContainSubstring("\n"))))
 				gomega.Expect(e.Type).NotTo(gomega.BeEmpty())
-				gomega.Expect(e.RequestID == "").To(gomega.Equal(s.Abilities.NoRequestIDs))
+				gomega.Expect(e.RequestID == "").To(gomega.Equal(!s.can.RequestIDs))
 				gomega.Expect(e.RetryAfter).To(gomega.Equal(after))
 				gomega.Expect(e.Retryable).To(gomega.Equal(transport.MayPass(status)))
 				gomega.Expect(w.asked).To(gomega.HaveLen(1), "a provider does not repeat by itself")

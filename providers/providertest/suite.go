@@ -2,7 +2,7 @@
 //
 //	var _ = providertest.Run(providertest.Suite{Name: "openai", New: ..., Serve: ..., Asked: ...})
 //
-// What a vendor cannot do is said in [Abilities], as data; the suite asks for nothing by name. A spec that an ability rules out is not defined, so that none is skipped.
+// What a vendor cannot do is said in package abilities, as data; the suite asks for nothing by name. A spec that an ability rules out is not defined, so that none is skipped.
 package providertest
 
 import (
@@ -24,11 +24,12 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/harness/emulator"
+	"github.com/echoeval/echoeval/providers/abilities"
 )
 
-// Suite is a provider under test. All fields but Frames and Abilities must be set.
+// Suite is a provider under test. All fields but Frames must be set.
 type Suite struct {
-	// Name heads the specs.
+	// Name heads the specs. It is that of a row of abilities.Table, which says what the suite asks for.
 	Name string
 	// New returns a model of the provider that sends its requests to the server at url (http://host:port) through rt. It adds whatever the server takes for a key.
 	New func(url string, rt http.RoundTripper) (llm.Model, error)
@@ -39,31 +40,9 @@ type Suite struct {
 	// BrokenStream is the body of a streamed reply that says "Hel" and then reports an error with the message "broken in the middle", with its content type.
 	BrokenStream, ContentType string
 	// Frames counts the whole frames of a stream; nil counts server-sent events.
-	Frames    func(body []byte) int
-	Abilities Abilities
-}
+	Frames func(body []byte) int
 
-// Abilities are what the vendor's format can say, beyond text and tools.
-type Abilities struct {
-	Images bool
-	// ImageURLs: an image may be given by its URL.
-	ImageURLs bool
-	// Documents: a PDF may be given by its bytes.
-	Documents bool
-	// Refusals: a reply may be marked as declined.
-	Refusals bool
-	// Blocking: there is a blocking endpoint too.
-	Blocking bool
-	// CachedTokens and ReasoningTokens are counted in the usage.
-	CachedTokens, ReasoningTokens bool
-	// References: the schema of a tool may have $ref.
-	References bool
-	// Thinking are the settings with which a reply shows what the model thought, signed, and with which the vendor wants it back; nil where there are none.
-	Thinking *llm.Thinking
-	// NoRequestIDs: an error does not say which request it answers.
-	NoRequestIDs bool
-	// StringEnums: an enum in a tool's schema holds strings alone.
-	StringEnums bool
+	can abilities.Set
 }
 
 // Asked is what a request asks, in no vendor's form.
@@ -87,7 +66,12 @@ type AskedMessage struct {
 
 // Run defines the specs.
 func Run(s Suite) bool {
+	row, known := abilities.Find(s.Name)
+	s.can = row.Set
 	return ginkgo.Describe("conformance of "+s.Name, func() {
+		ginkgo.It("is asked what its row of abilities.Table says", func() {
+			gomega.Expect(known).To(gomega.BeTrue(), "abilities.Table has no row %q", s.Name)
+		})
 		s.requests()
 		s.replies()
 		s.failures()
@@ -229,7 +213,7 @@ func (w *world) lastAsked() Asked {
 
 // ways are the two ways to ask, as far as the vendor has them.
 func (s Suite) ways() []bool {
-	if s.Abilities.Blocking {
+	if s.can.Blocking {
 		return []bool{false, true}
 	}
 	return []bool{false}

@@ -17,6 +17,7 @@ import (
 	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/stats"
+	"github.com/echoeval/echoeval/reports"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
@@ -32,7 +33,14 @@ type Document struct {
 	V           int          `json:"v"`
 	Dataset     string       `json:"dataset"`
 	Sides       []string     `json:"sides"`
+	Columns     []Numbers    `json:"columns"`
 	Comparisons []Comparison `json:"comparisons"`
+}
+
+// Numbers are a column's own metrics, those of [reports.SideBySide], over all of its items: also those that cannot be compared. A baseline has none.
+type Numbers struct {
+	Column
+	Metrics map[string]results.Metric `json:"metrics"`
 }
 
 // Column is one provider of one side.
@@ -127,7 +135,7 @@ func New(sides []Side, bound gate.Drop) (*Document, error) {
 	slices.SortStableFunc(sides, func(a, b Side) int {
 		return cmp.Compare(order(a), order(b))
 	})
-	d := &Document{V: 1, Sides: []string{}, Comparisons: []Comparison{}}
+	d := &Document{V: 1, Sides: []string{}, Columns: []Numbers{}, Comparisons: []Comparison{}}
 	opened := make([]*opened, len(sides))
 	for i := range sides {
 		o, err := open(&sides[i])
@@ -136,6 +144,7 @@ func New(sides []Side, bound gate.Drop) (*Document, error) {
 		}
 		opened[i] = o
 		d.Sides = append(d.Sides, sides[i].Name)
+		d.Columns = append(d.Columns, numbers(&sides[i])...)
 		if i == 0 {
 			d.Dataset = o.file.Dataset
 		} else if o.file.Dataset != d.Dataset {
@@ -165,6 +174,21 @@ func New(sides []Side, bound gate.Drop) (*Document, error) {
 	}
 	d.adjust()
 	return d, nil
+}
+
+func numbers(s *Side) []Numbers {
+	if s.Run == nil {
+		return nil
+	}
+	var out []Numbers
+	for _, p := range s.Run.Summary.Providers {
+		n := Numbers{Column{s.Name, p.ID}, map[string]results.Metric{}}
+		for _, name := range reports.SideBySide {
+			n.Metrics[name] = p.Metrics[name]
+		}
+		out = append(out, n)
+	}
+	return out
 }
 
 // adjust corrects the p-values of each metric over all pairs of columns.

@@ -193,6 +193,21 @@ var _ = Describe("the columns of one run", func() {
 		suite.Golden("columns.txt", []byte(text))
 	})
 
+	It("stand beside each other as far as the width goes, and then below", func() {
+		d := document(compare.Side{Name: "run", Run: made(resultstest.Size{Items: 12, Providers: 5, Repeats: 1}, same)})
+		Expect(d.Columns).To(HaveLen(5))
+		var out bytes.Buffer
+		Expect(compare.Write(&out, d, reports.Options{Width: 50})).To(Succeed())
+		var heads []string
+		for line := range strings.Lines(out.String()) {
+			if strings.HasPrefix(line, "metric ") {
+				heads = append(heads, strings.Join(strings.Fields(line)[1:], " "))
+				Expect(len(line)).To(BeNumerically("<=", 51))
+			}
+		}
+		Expect(heads).To(Equal([]string{"p0 p1 p2", "p3 p4"}))
+	})
+
 	It("of a run with one are refused", func() {
 		_, err := compare.New([]compare.Side{{Name: "run", Run: made(size, same)}}, compare.DefaultBound)
 		Expect(failure.CodeOf(err)).To(Equal(failure.Input))

@@ -2,11 +2,13 @@ package compare
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/echoeval/echoeval/harness/baseline"
 	"github.com/echoeval/echoeval/harness/gate"
@@ -22,12 +24,21 @@ const (
 	mostCalls  = 20  // calls of a tool path
 )
 
+// defaultWidth is that of the terminal where the options have none.
+const defaultWidth = 100
+
 // Write writes the comparison for people at a terminal: the metrics, then the items that disagree, worse ones first. Texts of models are escaped.
 func Write(w io.Writer, d *Document, opts reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
 		// What the sink refuses is reported by the last flush.
 		line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
 		line("%s: %s", escape.Line(d.Dataset), escape.Line(strings.Join(d.Sides, " -> ")))
+		for _, table := range d.sideBySide(cmp.Or(opts.Width, defaultWidth)) {
+			line("")
+			for _, row := range table {
+				line("%s", row)
+			}
+		}
 		for i := range d.Comparisons {
 			c := &d.Comparisons[i]
 			line("")
@@ -73,6 +84,15 @@ func Markdown(w io.Writer, d *Document, opts reports.Options) error {
 			names[i] = escape.Code(name)
 		}
 		line("### Comparison of %s: %s", escape.Code(d.Dataset), strings.Join(names, " → "))
+		if len(d.Columns) > 1 {
+			line("")
+			for i, row := range d.rows(escape.Cell) {
+				line("| %s |", strings.Join(row, " | "))
+				if i == 0 {
+					line("|---|%s", strings.Repeat("--:|", len(row)-1))
+				}
+			}
+		}
 		for i := range d.Comparisons {
 			c := &d.Comparisons[i]
 			line("")
@@ -108,6 +128,54 @@ func Markdown(w io.Writer, d *Document, opts reports.Options) error {
 		}
 		return nil
 	})
+}
+
+// rows are the columns side by side: the names, then a row for each metric.
+func (d *Document) rows(escaped func(string) string) [][]string {
+	rows := [][]string{{"metric"}}
+	for _, c := range d.Columns {
+		name := c.Provider
+		if len(d.Sides) > 1 {
+			name += " in " + c.Side
+		}
+		rows[0] = append(rows[0], escaped(name))
+	}
+	for _, metric := range reports.SideBySide {
+		row := []string{metric}
+		for _, c := range d.Columns {
+			row = append(row, Number(metric, c.Metrics[metric].Value))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// sideBySide gives the lines of the tables that show all columns, as many in each as fit into the width; none for a single column.
+func (d *Document) sideBySide(width int) [][]string {
+	if len(d.Columns) < 2 {
+		return nil
+	}
+	rows := d.rows(escape.Line)
+	var tables [][]string
+	for first := 1; first < len(rows[0]); {
+		var fitting [][]string
+		last := first
+		for last < len(rows[0]) {
+			last++
+			part := make([][]string, len(rows))
+			for i, row := range rows {
+				part[i] = append([]string{row[0]}, row[first:last]...)
+			}
+			if fitting != nil && utf8.RuneCountInString(aligned(part)[0]) > width {
+				last--
+				break
+			}
+			fitting = part
+		}
+		tables = append(tables, aligned(fitting))
+		first = last
+	}
+	return tables
 }
 
 func span(s string) string {
@@ -339,19 +407,19 @@ func Short(s string, n int, all bool) string {
 	return s
 }
 
-// aligned pads cells: the first column to the left, the others to the right. All cells are ASCII.
+// aligned pads cells: the first column to the left, the others to the right. A character is taken to be one column wide.
 func aligned(rows [][]string) []string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
 	out := make([]string, len(rows))
 	for r, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			pad := strings.Repeat(" ", widths[i]-len(cell))
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if i == 0 {
 				cells[i] = cell + pad
 			} else {

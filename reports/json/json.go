@@ -1,12 +1,15 @@
-// Package json writes a run as one JSON document: {"v":1,"summary":{...},"results":[...]}, where summary is summary.json and each result is a line of results.jsonl. Equal runs give equal bytes.
+// Package json writes a run as one JSON document: {"v":1,"summary":{...},"disagree":[...],"results":[...]}, where summary is summary.json, disagree lists the items on which the providers disagree, and each result is a line of results.jsonl. Equal runs give equal bytes.
 package json
 
 import (
 	"bufio"
+	"encoding/json"
 	"io"
 
+	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports"
+	"github.com/echoeval/echoeval/reports/escape"
 )
 
 // Write writes the document, with one result a line. It holds no option; the results stream.
@@ -41,8 +44,23 @@ func write(out *bufio.Writer, run *results.Run) error {
 	if err != nil {
 		return err
 	}
-	buffer = append(buffer, `,"results":[`...)
+	buffer = append(buffer, `,"disagree":[`...)
 	separator := "\n"
+	for d, err := range reports.Disagreements(run) {
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(d)
+		if err != nil {
+			return failure.WithCode(err, failure.Internal)
+		}
+		buffer = append(append(buffer, separator...), escape.JSON(text)...)
+		separator = ",\n"
+		_, _ = out.Write(buffer)
+		buffer = buffer[:0]
+	}
+	buffer = append(buffer, `],"results":[`...)
+	separator = "\n"
 	for line, err := range run.Lines() {
 		if err != nil {
 			return err

@@ -50,12 +50,16 @@ var _ = Describe("the report", func() {
 	DescribeTable("is one document of the summary and every line", func(unfinished bool) {
 		run := open(unfinished)
 		var document struct {
-			V       int              `json:"v"`
-			Summary results.Summary  `json:"summary"`
-			Results []jsontext.Value `json:"results"`
+			V        int                    `json:"v"`
+			Summary  results.Summary        `json:"summary"`
+			Disagree []reports.Disagreement `json:"disagree"`
+			Results  []jsontext.Value       `json:"results"`
 		}
 		Expect(codec.Unmarshal(written(run), &document, codec.RejectUnknownMembers(true))).To(Succeed())
 		Expect(document.Summary.Counts).To(Equal(run.Summary.Counts))
+		if !unfinished {
+			Expect(document.Disagree).To(Equal([]reports.Disagreement{{Item: "flaky", Columns: []reports.Share{{Provider: "haiku", Passed: 1, Of: 2}, {Provider: "compat:llama3/8b", Passed: 2, Of: 2}}}}))
+		}
 		Expect(document.Results).To(HaveLen(run.Summary.Counts.Total()))
 		statuses := map[eval.Status]int{}
 		for _, raw := range document.Results {

@@ -1,4 +1,4 @@
-// Package markdown writes a run for a comment on a pull request: the verdict first, then what is worse than the baseline, newly violated and better, cost and latency beside it, what fails all the same, and warnings.
+// Package markdown writes a run for a comment on a pull request: the verdict first, then what is worse than the baseline, newly violated and better, cost and latency beside it, several providers side by side and the items on which they disagree, what fails all the same, and warnings.
 //
 // The text is at most [MaxBytes] long. Every section has its share of that and says how many entries it left out, so that no flood in one hides the next. Whatever a model, a tool, a dataset or an error wrote stands in code spans, where no markup, link, image, HTML, mention or reference acts.
 package markdown
@@ -28,10 +28,11 @@ const MaxBytes = 60_000
 
 // Bounds on the entries.
 const (
-	mostAnswer = 200 // characters of an answer
-	mostText   = 300 // characters of any other text
-	mostChecks = 5   // failed checks or violations of a result
-	leastShare = 2_000
+	mostAnswer  = 200 // characters of an answer
+	mostText    = 300 // characters of any other text
+	mostChecks  = 5   // failed checks or violations of a result
+	mostColumns = 8   // providers beside each other
+	leastShare  = 2_000
 	// mostKept is how many entries of a section are held: more than that never fit.
 	mostKept = 1_000
 )
@@ -92,7 +93,7 @@ func Within(w io.Writer, run *results.Run, _ reports.Options, most int) error {
 			return err
 		}
 		// What the sink refuses is reported by the last flush.
-		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), &r.other, &r.failed, r.causes(), r.notes()}, most))
+		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), r.columns(), &r.disagree, &r.other, &r.failed, r.causes(), r.notes()}, most))
 		return nil
 	})
 }
@@ -132,7 +133,7 @@ type report struct {
 	run                              *results.Run
 	s                                *results.Summary
 	worse, better, violations, other section
-	failed                           section
+	failed, disagree                 section
 	groups                           results.Causes
 }
 
@@ -157,6 +158,13 @@ func (r *report) read() error {
 			return err
 		}
 	}
+	r.disagree = section{what: "items on which the providers disagree"}
+	for d, err := range reports.Disagreements(r.run) {
+		if err != nil {
+			return err
+		}
+		r.disagree.add("%s", disagreement(d))
+	}
 	apart := r.s.Apart()
 	for line, err := range r.run.Lines() {
 		if err != nil {
@@ -174,7 +182,7 @@ func (r *report) read() error {
 	for _, s := range []struct {
 		*section
 		head string
-	}{{&r.worse, "### Worse\n\n"}, {&r.violations, "### New violations\n\n"}, {&r.better, "### Better\n\n"}, {&r.other, "### Not compared\n\n"}, {&r.failed, title}} {
+	}{{&r.worse, "### Worse\n\n"}, {&r.violations, "### New violations\n\n"}, {&r.better, "### Better\n\n"}, {&r.disagree, "### Providers disagree\n\n"}, {&r.other, "### Not compared\n\n"}, {&r.failed, title}} {
 		if s.total > 0 {
 			s.section.head = strings.Replace(s.head, "\n", fmt.Sprintf(": %d\n", s.total), 1)
 		}
@@ -381,6 +389,8 @@ func (r *report) numbers() *section {
 		}
 		sec.head, _, _ = strings.Cut(sec.head, "| provider")
 		sec.head += "no item was asked and judged as in the baseline\n\n"
+	} else if len(r.s.Providers) > 1 {
+		return &section{} // they stand side by side
 	} else {
 		sec.head = "### Numbers\n\n"
 	}
@@ -389,6 +399,53 @@ func (r *report) numbers() *section {
 		c := p.Counts
 		value := func(name string) string { return compare.Number(name, p.Metrics[name].Value) }
 		sec.add("| %s | %d | %d | %d | %s | %s | %s |", cell(p.ID), c.Pass, c.Fail, c.Unjudged+c.Error+c.Stale+c.NotRun, value("pass_rate"), value("cost_usd"), value("p95_latency"))
+	}
+	return sec
+}
+
+// disagreement is an item with what became of it on each column that judged it.
+func disagreement(d reports.Disagreement) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "- %s:", short(d.Item))
+	for i, c := range d.Columns {
+		if i == mostColumns {
+			fmt.Fprintf(&b, ", and %d more", len(d.Columns)-i)
+			break
+		}
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %d/%d on %s", c.Passed, c.Of, short(c.Provider))
+	}
+	return b.String()
+}
+
+// columns sets the providers side by side, where there are several.
+func (r *report) columns() *section {
+	sec := &section{what: "metrics"}
+	if len(r.s.Providers) < 2 {
+		return sec
+	}
+	shown := r.s.Providers[:min(len(r.s.Providers), mostColumns)]
+	row := func(name string, value func(*results.Provider) string) string {
+		text := "| " + name + " |"
+		for i := range shown {
+			text += " " + value(&shown[i]) + " |"
+		}
+		return text
+	}
+	sec.head = "### Side by side\n\n"
+	if more := len(r.s.Providers) - len(shown); more > 0 {
+		sec.head += fmt.Sprintf("_the first %d of %d providers_\n\n", len(shown), more+len(shown))
+	}
+	sec.head += row("metric", func(p *results.Provider) string { return cell(p.ID) }) + "\n|---|" + strings.Repeat("--:|", len(shown)) + "\n"
+	sec.add("%s", row("pass", func(p *results.Provider) string { return fmt.Sprint(p.Counts.Pass) }))
+	sec.add("%s", row("fail", func(p *results.Provider) string { return fmt.Sprint(p.Counts.Fail) }))
+	sec.add("%s", row("no verdict", func(p *results.Provider) string {
+		return fmt.Sprint(p.Counts.Unjudged + p.Counts.Error + p.Counts.Stale + p.Counts.NotRun)
+	}))
+	for _, name := range reports.SideBySide {
+		sec.add("%s", row(name, func(p *results.Provider) string { return compare.Number(name, p.Metrics[name].Value) }))
 	}
 	return sec
 }

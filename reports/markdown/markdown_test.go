@@ -142,7 +142,7 @@ var _ = Describe("the report", func() {
 		Expect(len(text)).To(BeNumerically(">", markdown.MaxBytes/2))
 		Expect(text).To(MatchRegexp(`\n_and \d+ more reasons_\n`))
 		Expect(text).To(MatchRegexp(`\n_and \d+ more notes_\n`))
-		for _, title := range []string{"### Numbers", "### Failed", "### Without a verdict", "### Notes"} {
+		for _, title := range []string{"### Side by side", "### Providers disagree", "### Failed", "### Without a verdict", "### Notes"} {
 			Expect(text).To(ContainSubstring("\n"+title), "a flood in one section hides no other")
 		}
 	})

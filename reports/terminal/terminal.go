@@ -1,4 +1,4 @@
-// Package terminal writes a run for people at a terminal: what failed as a table, items as rows and providers as columns, then totals with their intervals, then what was said once for many items, warnings, and last, where the eye is, the verdict with what to do next.
+// Package terminal writes a run for people at a terminal: what failed as a table, items as rows and providers as columns, with the items first on which the providers disagree, then totals with their intervals, then what was said once for many items, warnings, and last, where the eye is, the verdict with what to do next.
 //
 // [Show] writes everything about one item. Text of models, tools and files is escaped; widths and colours come from the options alone.
 package terminal
@@ -113,6 +113,8 @@ func (p *printer) collect() (items grid, causes []results.Cause, violations []vi
 		index   int
 		item    string
 	)
+	// The items on which the columns disagree stand before all others.
+	var first []gridRow
 	apart := p.run.Summary.Apart()
 	flush := func() {
 		if index == 0 || !p.opts.All && !shown(pending, apart) {
@@ -122,7 +124,11 @@ func (p *printer) collect() (items grid, causes []results.Cause, violations []vi
 		for _, lines := range pending {
 			row.cells = append(row.cells, cellOf(lines))
 		}
-		items.rows = append(items.rows, row)
+		if _, ok := reports.Disagree(pending); ok {
+			first = append(first, row)
+		} else {
+			items.rows = append(items.rows, row)
+		}
 	}
 	if p.unblemished() {
 		return items, nil, nil, nil
@@ -147,6 +153,7 @@ func (p *printer) collect() (items grid, causes []results.Cause, violations []vi
 		pending[place] = append(pending[place], line)
 	}
 	flush()
+	items.rows = append(first, items.rows...)
 	return items, groups.List(), violations, nil
 }
 
@@ -286,7 +293,7 @@ func detail(line *eval.Result) string {
 }
 
 // brief are the metrics of the short report.
-var brief = []string{"pass_rate", "score", "error_rate", "invariant_violations", "p50_latency", "p95_latency", "tokens", "cost_usd"}
+var brief = []string{"pass_rate", "score", "error_rate", "invariant_violations", "p50_latency", "p95_latency", "tokens", "tool_calls", "cost_usd"}
 
 func (p *printer) totals() grid {
 	g := grid{corner: "total"}

@@ -7,23 +7,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/echoeval/echoeval/harness/dataset"
-	"github.com/echoeval/echoeval/providers/anthropic"
-	"github.com/echoeval/echoeval/providers/bedrock"
+	"github.com/echoeval/echoeval/providers/abilities"
 	"github.com/echoeval/echoeval/providers/compat"
-	"github.com/echoeval/echoeval/providers/gemini"
-	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/providers/script"
 )
-
-// abilities says for each row of vendors what its models can be given. A model may know less than its vendor's protocol.
-var abilities = map[string][]string{
-	anthropic.Name: {"streaming", "tools", "images", "documents", "thinking"},
-	bedrock.Name:   {"streaming", "tools", "images", "documents", "thinking"},
-	openai.Name:    {"streaming", "tools", "images", "documents"},
-	compat.Name:    {"streaming", "tools", "images"},
-	gemini.Name:    {"streaming", "tools", "images", "documents", "thinking"},
-	script.Name:    {"tools"},
-}
 
 // addresses says what a vendor is whose address is not fixed.
 var addresses = map[string]string{
@@ -50,7 +37,10 @@ func listProviders(s *State) []listedProvider {
 	var list []listedProvider
 	for _, name := range vendorNames() {
 		v := vendors[name]
-		l := listedProvider{Name: name, Ready: true, Can: abilities[name]}
+		l := listedProvider{Name: name, Ready: true, Can: abilities.Words(name)}
+		if v.scripted {
+			l.Can = []string{"tools"}
+		}
 		if v.base != "" {
 			l.BaseURL = &v.base
 		}
