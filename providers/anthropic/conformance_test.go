@@ -19,9 +19,10 @@ func conformance(version string) bool {
 		Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 		Asked:        providertest.MessagesAsked,
 		BrokenStream: providertest.MessagesBrokenStream,
+		UnknownBlock: providertest.MessagesUnknownBlock,
 		ContentType:  "text/event-stream",
 		Abilities: providertest.Abilities{
-			Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true,
+			Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, Opaque: true,
 			Thinking: &llm.Thinking{BudgetTokens: ptr(2048)},
 		},
 	})

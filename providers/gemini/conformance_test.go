@@ -17,6 +17,6 @@ var _ = providertest.Run(providertest.Suite{
 	Serve: func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 	Asked: providertest.GeminiAsked,
 
-	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream",
-	Abilities: providertest.Abilities{Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, NoRequestIDs: true, StringEnums: true},
+	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream", UnknownBlock: providertest.GeminiUnknownBlock,
+	Abilities: providertest.Abilities{Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, NoRequestIDs: true, StringEnums: true, ObjectArguments: true},
 })

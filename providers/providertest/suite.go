@@ -26,7 +26,7 @@ import (
 	"github.com/echoeval/echoeval/harness/emulator"
 )
 
-// Suite is a provider under test. All fields but Abilities must be set.
+// Suite is a provider under test. All fields but Stretch and Abilities must be set.
 type Suite struct {
 	// Name heads the specs.
 	Name string
@@ -38,7 +38,11 @@ type Suite struct {
 	Asked func(body []byte) (Asked, error)
 	// BrokenStream is the body of a streamed reply that says "Hel" and then reports an error with the message "broken in the middle", with its content type.
 	BrokenStream, ContentType string
-	Abilities                 Abilities
+	// UnknownBlock is the body of a streamed reply that says "Hello." and has a block of the kind "hologram", which nobody knows.
+	UnknownBlock string
+	// Stretch returns the beginning of a streamed reply, and the bytes of a piece with that text which may follow any number of times. It may be nil where streams are server-sent events: then both are cut out of BrokenStream.
+	Stretch   func(text string) (head, piece []byte)
+	Abilities Abilities
 }
 
 // Abilities are what the vendor's format can say, beyond text and tools.
@@ -60,6 +64,10 @@ type Abilities struct {
 	Thinking *llm.Thinking
 	// NoRequestIDs: an error does not say which request it answers.
 	NoRequestIDs bool
+	// Opaque: a block of an unknown kind may be given back as it came.
+	Opaque bool
+	// ObjectArguments: the arguments of a call are an object by the format, so that none can be malformed.
+	ObjectArguments bool
 	// StringEnums: an enum in a tool's schema holds strings alone.
 	StringEnums bool
 }
@@ -90,6 +98,7 @@ func Run(s Suite) bool {
 		s.replies()
 		s.failures()
 		s.endings()
+		s.badInput()
 	})
 }
 
@@ -108,6 +117,7 @@ type world struct {
 	received []byte // of the last reply
 	opened   int
 	closed   int
+	forgets  bool // received is not wanted
 }
 
 // RoundTrip passes the request on and counts the bodies.
@@ -140,7 +150,9 @@ func (b *watched) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	b.w.received = append(b.w.received, p[:n]...)
+	if !b.w.forgets {
+		b.w.received = append(b.w.received, p[:n]...)
+	}
 	return n, err
 }
 
