@@ -19,7 +19,7 @@ type Limits struct {
 	// TokensPerMinute is how many tokens may be asked for and answered in a minute; they are spread evenly. Before a request begins, it is taken to need what [WithTokens] says, else a token for four bytes of it; what it has needed is settled by [Tokens.Settle].
 	TokensPerMinute int
 	// Clock tells when the next request may begin. It is needed for the two limits by the minute. With it a vendor that says that it is too much is believed for all requests, not only for those that it refused: none begins before the time that it names, if that is within a minute,
-	// and from then on they begin no faster than a little below what it has answered lately; with its replies the pace grows again.
+	// and where it says so again within ten seconds, they begin no faster than a little below what it has answered lately; with its replies the pace grows again.
 	Clock clock.Clock
 }
 

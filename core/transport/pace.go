@@ -44,8 +44,12 @@ func (p *pace) measured(now, from time.Time) float64 {
 	return float64(count) / max(since, briefest).Seconds()
 }
 
-// lower takes a refusal in. Where nothing was answered since the last one, the rate is not what is wrong: an outage teaches nothing.
+// lower takes a refusal in. A single one says nothing of the pace. Where nothing was answered since the last one, the rate is not what is wrong: an outage teaches nothing.
 func (p *pace) lower(now time.Time) {
+	if p.rate == 0 && (p.refused.IsZero() || now.Sub(p.refused) > window) {
+		p.refused = now
+		return
+	}
 	rate := p.measured(now, p.refused)
 	if p.rate > 0 {
 		rate = min(rate, p.rate)
