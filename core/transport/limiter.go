@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/echoeval/echoeval/core/clock"
@@ -73,6 +74,14 @@ func (t *Tokens) charge(l *limiter) int {
 	return t.estimate
 }
 
+type waitKey struct{}
+
+// WithWait makes a context whose requests add up how long a limiter with a clock has kept them, so that it is not taken for the time of the vendor. waited tells it, and is safe to call at any time.
+func WithWait(ctx context.Context) (with context.Context, waited func() time.Duration) {
+	var sum atomic.Int64
+	return context.WithValue(ctx, waitKey{}, &sum), func() time.Duration { return time.Duration(sum.Load()) }
+}
+
 type limiter struct {
 	next     http.RoundTripper
 	slots    chan struct{} // a full one is a request, or is held back
@@ -94,13 +103,7 @@ type limiter struct {
 }
 
 func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	if err := l.acquire(ctx); err != nil {
-		closeBody(req)
-		return nil, err
-	}
-	if err := l.wait(ctx, req); err != nil {
-		l.release()
+	if err := l.enter(req); err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -113,6 +116,23 @@ func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
 	l.adapt(number, resp)
 	resp.Body = &body{ReadCloser: resp.Body, done: func(error) { l.release() }}
 	return resp, nil
+}
+
+// enter waits until the request may begin.
+func (l *limiter) enter(req *http.Request) error {
+	ctx := req.Context()
+	if sum, ok := ctx.Value(waitKey{}).(*atomic.Int64); ok && l.clock != nil {
+		came := l.clock.Now()
+		defer func() { sum.Add(int64(l.clock.Now().Sub(came))) }()
+	}
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	if err := l.wait(ctx, req); err != nil {
+		l.release()
+		return err
+	}
+	return nil
 }
 
 func (l *limiter) acquire(ctx context.Context) error {

@@ -279,6 +279,28 @@ func TestLimiterTakesNothingFromThoseWhoGiveUp(t *testing.T) {
 	})
 }
 
+func TestLimiterTellsHowLongItKeptARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewWithT(t)
+		rt := transport.Limiter(transport.Limits{Concurrency: 1, PerMinute: 12, Clock: clock.Wall{}}, roundTrip(func(*http.Request) (*http.Response, error) {
+			time.Sleep(7 * time.Second)
+			return nil, errors.New("no matter")
+		}))
+		var group sync.WaitGroup
+		var waits [3]time.Duration
+		for i := range waits {
+			group.Go(func() {
+				ctx, waited := transport.WithWait(t.Context())
+				_, _ = rt.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "https://a.example/", nil))
+				waits[i] = waited()
+			})
+			synctest.Wait()
+		}
+		group.Wait()
+		g.Expect(waits).To(Equal([3]time.Duration{0, 7 * time.Second, 14 * time.Second}))
+	})
+}
+
 func TestLimiterKeepsAllBackWhereTheVendorAsksFor(t *testing.T) {
 	for _, test := range []struct {
 		after string
