@@ -276,6 +276,7 @@ type check struct {
 type problem struct {
 	Kind       string
 	HTTPStatus *int `json:"http_status"`
+	Code, Hint *string
 	Message    string
 	Retries    int
 }

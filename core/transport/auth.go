@@ -102,10 +102,3 @@ func Hide(resp *http.Response, keys ...Secret) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-// final marks an error that no repetition can mend.
-type final struct{ error }
-
-func (final) Final() bool { return true }
-
-func (f final) Unwrap() error { return f.error }

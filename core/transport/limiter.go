@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/echoeval/echoeval/core/clock"
@@ -18,13 +19,14 @@ type Limits struct {
 	PerMinute int
 	// TokensPerMinute is how many tokens may be asked for and answered in a minute; they are spread evenly. Before a request begins, it is taken to need what [WithTokens] says, else a token for four bytes of it; what it has needed is settled by [Tokens.Settle].
 	TokensPerMinute int
-	// Clock tells when the next request may begin; it is needed for the two limits by the minute.
+	// Clock tells when the next request may begin. It is needed for the two limits by the minute. With it a vendor that says that it is too much is believed for all requests, not only for those that it refused: none begins before the time that it names, if that is within a minute,
+	// and where it says so again within ten seconds, they begin no faster than a little below what it has answered lately; with its replies the pace grows again.
 	Clock clock.Clock
 }
 
-// Limiter makes requests wait until the limits allow them. One limiter serves one vendor; share it between the models that call it.
+// Limiter makes requests wait until the limits allow them, in the order in which they came. A request whose context ends while it waits takes nothing of any limit. One limiter serves one vendor and key; share it between the models that call it.
 func Limiter(limits Limits, next http.RoundTripper) http.RoundTripper {
-	l := &limiter{next: next, clock: limits.Clock}
+	l := &limiter{next: next, clock: limits.Clock, gate: make(chan struct{}, 1)}
 	if limits.Concurrency > 0 {
 		l.slots = make(chan struct{}, limits.Concurrency)
 	}
@@ -72,31 +74,36 @@ func (t *Tokens) charge(l *limiter) int {
 	return t.estimate
 }
 
+type waitKey struct{}
+
+// WithWait makes a context whose requests add up how long a limiter with a clock has kept them, so that it is not taken for the time of the vendor. waited tells it, and is safe to call at any time.
+func WithWait(ctx context.Context) (with context.Context, waited func() time.Duration) {
+	var sum atomic.Int64
+	return context.WithValue(ctx, waitKey{}, &sum), func() time.Duration { return time.Duration(sum.Load()) }
+}
+
 type limiter struct {
 	next     http.RoundTripper
 	slots    chan struct{} // a full one is a request, or is held back
+	gate     chan struct{} // full while the request whose turn is next waits for it
 	clock    clock.Clock
 	interval time.Duration
 	perToken float64 // in nanoseconds
 
 	mu     sync.Mutex
-	free   time.Time // when the next request may begin
+	last   time.Time // when the latest request began
 	paid   time.Time // when the tokens of all requests so far are paid for
-	began  int       // requests so far
-	cut    int       // requests that had begun when the concurrency was last halved
-	held   int       // slots held back
-	owed   int       // slots to hold back as soon as they are released
-	earned int       // good replies since the concurrency last changed
+	hold   time.Time // before this the vendor wants no request
+	pace   pace
+	began  int // requests so far
+	cut    int // requests that had begun when the concurrency was last halved
+	held   int // slots held back
+	owed   int // slots to hold back as soon as they are released
+	earned int // good replies since the concurrency last changed
 }
 
 func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx := req.Context()
-	if err := l.acquire(ctx); err != nil {
-		closeBody(req)
-		return nil, err
-	}
-	if err := l.pace(ctx, l.tokens(req)); err != nil {
-		l.release()
+	if err := l.enter(req); err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -106,9 +113,26 @@ func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
 		l.release()
 		return nil, err
 	}
-	l.adapt(number, resp.StatusCode)
+	l.adapt(number, resp)
 	resp.Body = &body{ReadCloser: resp.Body, done: func(error) { l.release() }}
 	return resp, nil
+}
+
+// enter waits until the request may begin.
+func (l *limiter) enter(req *http.Request) error {
+	ctx := req.Context()
+	if sum, ok := ctx.Value(waitKey{}).(*atomic.Int64); ok && l.clock != nil {
+		came := l.clock.Now()
+		defer func() { sum.Add(int64(l.clock.Now().Sub(came))) }()
+	}
+	if err := l.acquire(ctx); err != nil {
+		return err
+	}
+	if err := l.wait(ctx, req); err != nil {
+		l.release()
+		return err
+	}
+	return nil
 }
 
 func (l *limiter) acquire(ctx context.Context) error {
@@ -147,18 +171,30 @@ func (l *limiter) begin() int {
 	return l.began
 }
 
-// adapt changes the concurrency by what the vendor answered. Of the requests that were under way when it was halved, none halves it again.
-func (l *limiter) adapt(number, status int) {
-	if l.slots == nil {
-		return
-	}
+// adapt changes concurrency and pace by what the vendor answered. Of the requests that were under way when they were lowered, none lowers them again.
+func (l *limiter) adapt(number int, resp *http.Response) {
+	tooMuch := TooMuch(resp.StatusCode)
 	l.mu.Lock()
+	if l.clock != nil {
+		now := l.clock.Now()
+		switch {
+		case tooMuch:
+			if d, ok := asked(resp, now); ok && d <= maxHold && l.hold.Before(now.Add(d)) {
+				l.hold = now.Add(d)
+			}
+			if number > l.cut {
+				l.pace.lower(now)
+			}
+		case resp.StatusCode < http.StatusInternalServerError:
+			l.pace.answered(now)
+		}
+	}
 	allowed := cap(l.slots) - l.held - l.owed
 	grow := false
 	switch {
-	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloaded:
+	case tooMuch:
 		if number > l.cut {
-			l.owed += allowed - max(allowed/2, 1)
+			l.owed += allowed - max(allowed/2, min(allowed, 1))
 			l.cut, l.earned = l.began, 0
 		}
 	case l.held+l.owed > 0:
@@ -177,6 +213,14 @@ func (l *limiter) adapt(number, status int) {
 		<-l.slots
 	}
 }
+
+// TooMuch reports whether a vendor says by a status that it has more to do than it can or wants to.
+func TooMuch(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable || status == statusOverloaded
+}
+
+// maxHold is the longest time for which a vendor's word keeps all requests back. Whoever asks for more is asked again at once, so that what waits for an answer learns that there is none.
+const maxHold = time.Minute
 
 // patience is how many good replies each of the allowed requests must have had before there may be one more. A larger one finds less of what the vendor takes, a smaller one is refused more often.
 const patience = 4
@@ -198,30 +242,47 @@ func (l *limiter) tokens(req *http.Request) int {
 	return int(max(req.ContentLength, 0)+bytesPerToken-1) / bytesPerToken
 }
 
-// pace waits for the request's turn. A turn whose request is given up while it waits is lost.
-func (l *limiter) pace(ctx context.Context, tokens int) error {
-	if l.interval == 0 && l.perToken == 0 {
+// wait waits for the request's turn and takes it.
+func (l *limiter) wait(ctx context.Context, req *http.Request) error {
+	if l.clock == nil {
 		return nil
 	}
-	l.mu.Lock()
-	now := l.clock.Now()
-	turn := now
-	if l.interval > 0 {
-		if turn.Before(l.free) {
-			turn = l.free
+	select {
+	case l.gate <- struct{}{}:
+		defer func() { <-l.gate }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for {
+		l.mu.Lock()
+		now := l.clock.Now()
+		turn := l.turn()
+		if !turn.After(now) {
+			l.last = now
+			if l.perToken > 0 {
+				l.paid = now.Add(l.price(l.tokens(req)))
+			}
+			l.mu.Unlock()
+			return nil
+		}
+		l.mu.Unlock()
+		// The turn may have moved when it has come: a vendor has asked for a pause, or a request has needed more tokens.
+		if err := l.clock.Sleep(ctx, turn.Sub(now)); err != nil {
+			return err
 		}
 	}
-	if l.perToken > 0 {
-		if turn.Before(l.paid) {
-			turn = l.paid
-		}
-		l.paid = turn.Add(l.price(tokens))
+}
+
+// turn is when the next request may begin.
+func (l *limiter) turn() time.Time {
+	turn := l.hold
+	if l.perToken > 0 && turn.Before(l.paid) {
+		turn = l.paid
 	}
-	if l.interval > 0 {
-		l.free = turn.Add(l.interval)
+	if gap := max(l.interval, l.pace.gap()); gap > 0 && !l.last.IsZero() && turn.Before(l.last.Add(gap)) {
+		turn = l.last.Add(gap)
 	}
-	l.mu.Unlock()
-	return l.clock.Sleep(ctx, turn.Sub(now))
+	return turn
 }
 
 // price is how long tokens take to be paid for.

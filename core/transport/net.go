@@ -22,5 +22,12 @@ func Net(dial func(ctx context.Context, network, address string) (net.Conn, erro
 		TLSHandshakeTimeout: 10 * time.Second,
 		ReadBufferSize:      16 << 10,
 		WriteBufferSize:     16 << 10,
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+			if resp.StatusCode != http.StatusOK {
+				// net/http would tell the text of the status alone.
+				return &proxyError{resp.Status}
+			}
+			return nil
+		},
 	}
 }

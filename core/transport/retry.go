@@ -22,7 +22,8 @@ type RetryConfig struct {
 	Random func() float64
 	// Attempts is how often a request is sent at most, the first time included; 3 by default, as in the vendors' SDKs.
 	Attempts int
-	// Pause is the pause before the second attempt, 500 ms by default. It doubles each time, up to MaxPause, 8 s by default; up to a quarter of it is taken away at random.
+	// Pause is the pause before the second attempt, 500 ms by default. It doubles each time, up to MaxPause, 8 s by default; up to a quarter of it is taken away at random. To a pause that the vendor asks for as much is added at random, at most a second, so that those whom it told the same do not
+	// come back together.
 	Pause, MaxPause time.Duration
 	// Total bounds the sum of the pauses, 60 s by default. A vendor that asks for more gets no other attempt.
 	Total time.Duration
@@ -44,9 +45,11 @@ func (c RetryConfig) withDefaults() RetryConfig {
 	return c
 }
 
-// Retry sends a request again after a failure that may pass: the statuses 408, 409, 429 and 5xx, and an error that came before any reply. A reply's x-should-retry header has the last word, as in the vendors' SDKs.
+// Retry sends a request again after a failure that may pass: the statuses 408, 409, 429 and 5xx, and an error that came before any reply. The x-should-retry header of a refusal has the last word, as in the vendors' SDKs.
 //
-// The pause is what the vendor asks for in retry-after-ms or Retry-After, else it grows exponentially. A request is sent once alone where its body cannot be read again, where its context has ended and where the error says that it is final through a method Final() bool.
+// The pause is what the vendor asks for in retry-after-ms or Retry-After, after a 429 else what its rate limits say, see [Reset], else it grows exponentially. A limit fills up before it is reset: where that is further away than the time that is left, the attempts that are left share it.
+//
+// A request is sent once alone where its body cannot be read again, where its context has ended, where the error is [Final] and where [Once] marks its context. What fails after a reply has begun is never repeated: the caller may have used what came.
 // When attempts or time are used up, the last reply or error is returned as it came, an error after repetitions within a [RetriedError]; a reply's Request has the repetitions in [RetryCountHeader].
 func Retry(config RetryConfig, next http.RoundTripper) http.RoundTripper {
 	return &retry{RetryConfig: config.withDefaults(), next: next}
@@ -71,7 +74,7 @@ type retry struct {
 
 func (r *retry) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	replayable := req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+	repeatable := (req.Body == nil || req.Body == http.NoBody || req.GetBody != nil) && ctx.Value(onceKey{}) == nil
 	var waited time.Duration
 	for n := 0; ; n++ {
 		out := clone(req)
@@ -86,14 +89,15 @@ func (r *retry) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err == nil {
 			resp.Request = out
 		}
-		if !replayable || n+1 >= r.Attempts || !again(ctx, resp, err) {
+		if !repeatable || n+1 >= r.Attempts || !again(ctx, resp, err) {
 			return resp, retried(n, err)
 		}
-		pause := r.pause(n, resp)
+		pause := r.pause(n, resp, r.Total-waited)
 		if waited+pause > r.Total {
 			return resp, retried(n, err)
 		}
 		waited += pause
+		pause += r.spread(resp, pause)
 		if resp != nil {
 			discard(resp.Body)
 		}
@@ -116,8 +120,10 @@ func again(ctx context.Context, resp *http.Response, err error) bool {
 		return false
 	}
 	if err != nil {
-		var f interface{ Final() bool }
-		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !(errors.As(err, &f) && f.Final())
+		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !Final(err)
+	}
+	if resp.StatusCode < http.StatusBadRequest {
+		return false
 	}
 	switch strings.ToLower(resp.Header.Get("X-Should-Retry")) {
 	case "true":
@@ -137,10 +143,15 @@ func MayPass(status int) bool {
 	return status >= http.StatusInternalServerError
 }
 
-func (r *retry) pause(n int, resp *http.Response) time.Duration {
+// pause is how long to wait after the nth attempt, of the time that is left.
+func (r *retry) pause(n int, resp *http.Response, left time.Duration) time.Duration {
 	if resp != nil {
-		if d, ok := RetryAfter(resp.Header, r.Clock.Now()); ok {
+		now := r.Clock.Now()
+		if d, ok := RetryAfter(resp.Header, now); ok {
 			return d
+		}
+		if d, ok := asked(resp, now); ok {
+			return min(d, left/time.Duration(r.Attempts-n-1))
 		}
 	}
 	pause := min(float64(r.Pause)*math.Pow(2, float64(n)), float64(r.MaxPause))
@@ -148,6 +159,33 @@ func (r *retry) pause(n int, resp *http.Response) time.Duration {
 		pause *= 1 - r.Random()/4
 	}
 	return time.Duration(pause)
+}
+
+// spread is what is added to a pause that the vendor has asked for.
+func (r *retry) spread(resp *http.Response, pause time.Duration) time.Duration {
+	if resp == nil || r.Random == nil {
+		return 0
+	}
+	if _, ok := asked(resp, r.Clock.Now()); !ok {
+		return 0
+	}
+	return time.Duration(r.Random() * float64(min(pause/4, time.Second)))
+}
+
+type onceKey struct{}
+
+// Once marks a context whose requests must not be repeated, since they may do something at each time.
+func Once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
+
+// asked is how long a refusal asks to wait.
+func asked(resp *http.Response, now time.Time) (time.Duration, bool) {
+	if d, ok := RetryAfter(resp.Header, now); ok {
+		return d, true
+	}
+	if resp.StatusCode != http.StatusTooManyRequests {
+		return 0, false
+	}
+	return Reset(resp.Header, now)
 }
 
 // RetryAfter returns how long a vendor asks to wait: retry-after-ms in milliseconds, else Retry-After in seconds or as an HTTP date (RFC 9110, 10.2.3), which now is subtracted from. A date that has passed is 0.
@@ -163,6 +201,39 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 		return max(date.Sub(now), 0), true
 	}
 	return 0, false
+}
+
+// budgets are the headers in which vendors tell what is left of a limit, and when it is full again.
+var budgets = [...]struct{ remaining, reset string }{
+	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, // OpenAI, Azure, Groq
+	{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
+	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
+	{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
+	{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
+	{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
+}
+
+// Reset returns how long it takes until the limits are full again of which nothing is left, by what the reply to a refused request says: in x-ratelimit-reset-requests and -tokens as a duration such as 6m0s or in seconds, in anthropic-ratelimit-*-reset as a date of RFC 3339, which now is subtracted from.
+// A limit that does not say what is left counts too, one that has something left does not. A date that has passed is 0.
+func Reset(h http.Header, now time.Time) (longest time.Duration, ok bool) {
+	for _, b := range budgets {
+		reset := strings.TrimSpace(h.Get(b.reset))
+		if left, err := strconv.ParseFloat(strings.TrimSpace(h.Get(b.remaining)), 64); reset == "" || err == nil && left > 0 {
+			continue
+		}
+		d, known := number(reset, time.Second)
+		if !known {
+			if parsed, err := time.ParseDuration(reset); err == nil && parsed >= 0 {
+				d, known = parsed, true
+			} else if date, err := time.Parse(time.RFC3339, reset); err == nil {
+				d, known = max(date.Sub(now), 0), true
+			}
+		}
+		if known {
+			longest, ok = max(longest, d), true
+		}
+	}
+	return longest, ok
 }
 
 // number reads a count of units; fractions are common in the wild. Beyond a day the exact value no longer matters and could overflow.

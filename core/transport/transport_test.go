@@ -100,6 +100,10 @@ func read(resp *http.Response) string {
 	return string(data)
 }
 
+type tornReader struct{ err error }
+
+func (r tornReader) Read([]byte) (int, error) { return 0, r.err }
+
 type finalError struct{}
 
 func (finalError) Error() string { return "a miss" }
@@ -139,7 +143,7 @@ var _ = Describe("Retry", func() {
 	},
 		Entry(nil, 200, "", 1), Entry(nil, 400, "", 1), Entry(nil, 401, "", 1), Entry(nil, 404, "", 1), Entry(nil, 422, "", 1),
 		Entry(nil, 408, "", 3), Entry(nil, 409, "", 3), Entry(nil, 429, "", 3), Entry(nil, 500, "", 3), Entry(nil, 503, "", 3), Entry(nil, 529, "", 3),
-		Entry(nil, 429, "false", 1), Entry(nil, 400, "true", 3),
+		Entry(nil, 429, "false", 1), Entry(nil, 400, "true", 3), Entry(nil, 200, "true", 1), Entry(nil, 302, "true", 1),
 	)
 
 	DescribeTable("how long it waits", func(header http.Header, want time.Duration) {
@@ -158,7 +162,54 @@ var _ = Describe("Retry", func() {
 		Entry("nonsense", http.Header{"Retry-After": {"soon"}}, 500*time.Millisecond),
 		Entry("less than nothing", http.Header{"Retry-After": {"-5"}}, 500*time.Millisecond),
 		Entry("no number", http.Header{"Retry-After": {"NaN"}}, 500*time.Millisecond),
+		Entry("until OpenAI's limit of requests is full", http.Header{"X-Ratelimit-Remaining-Requests": {"0"}, "X-Ratelimit-Reset-Requests": {"1.5s"}, "X-Ratelimit-Remaining-Tokens": {"9"}, "X-Ratelimit-Reset-Tokens": {"6m0s"}}, 1500*time.Millisecond),
+		Entry("until the later of two limits", http.Header{"X-Ratelimit-Reset-Requests": {"20ms"}, "X-Ratelimit-Reset-Tokens": {"3"}}, 3*time.Second),
+		Entry("until Anthropic's limit is full", http.Header{"Anthropic-Ratelimit-Input-Tokens-Remaining": {"0"}, "Anthropic-Ratelimit-Input-Tokens-Reset": {start.Add(4 * time.Second).Format(time.RFC3339)}}, 4*time.Second),
+		Entry("until a reset that has passed", http.Header{"Anthropic-Ratelimit-Requests-Reset": {start.Add(-time.Hour).Format(time.RFC3339)}}, time.Duration(0)),
+		Entry("no limit is used up", http.Header{"Anthropic-Ratelimit-Requests-Remaining": {"3"}, "Anthropic-Ratelimit-Requests-Reset": {start.Add(4 * time.Second).Format(time.RFC3339)}}, 500*time.Millisecond),
+		Entry("Retry-After counts before limits", http.Header{"Retry-After": {"2"}, "X-Ratelimit-Reset-Requests": {"9s"}}, 2*time.Second),
+		Entry("a share of the time where the limit is full much later", http.Header{"X-Ratelimit-Reset-Requests": {"1h"}}, 30*time.Second),
+		Entry("a limit that says nonsense", http.Header{"X-Ratelimit-Reset-Requests": {"-3s"}, "X-Ratelimit-Reset-Tokens": {"later"}}, 500*time.Millisecond),
 	)
+
+	It("looks at limits after a 429 alone", func() {
+		s := &scripted{steps: []step{{status: 500, header: http.Header{"X-Ratelimit-Reset-Requests": {"9s"}}}, {status: 200}}}
+		_, err := retry(transport.RetryConfig{}, s).RoundTrip(post("q"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Now().Sub(start)).To(Equal(500 * time.Millisecond))
+	})
+
+	DescribeTable("spreads those whom the vendor told the same, by no more than a second", func(after string, want time.Duration) {
+		s := &scripted{steps: []step{{status: 429, header: http.Header{"Retry-After": {after}}}, {status: 200}}}
+		_, err := retry(transport.RetryConfig{Random: func() float64 { return 0.5 }}, s).RoundTrip(post("q"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Now().Sub(start)).To(Equal(want))
+	},
+		Entry(nil, "0", time.Duration(0)), Entry(nil, "2", 2250*time.Millisecond), Entry(nil, "60", 60*time.Second+500*time.Millisecond),
+	)
+
+	It("does not repeat what must be done once", func() {
+		s := &scripted{steps: []step{{status: 503}}}
+		resp, err := retry(transport.RetryConfig{}, s).RoundTrip(post("q").WithContext(transport.Once(context.Background())))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(resp.StatusCode).To(Equal(503))
+		Expect(s.requests).To(HaveLen(1))
+	})
+
+	It("does not repeat a reply that has begun, whatever becomes of its body", func() {
+		torn := errors.New("torn")
+		sent := 0
+		rt := transport.Retry(transport.RetryConfig{Clock: c}, roundTrip(func(*http.Request) (*http.Response, error) {
+			sent++
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader("begin"), tornReader{torn}))}, nil
+		}))
+		resp, err := rt.RoundTrip(post("q"))
+		Expect(err).NotTo(HaveOccurred())
+		data, err := io.ReadAll(resp.Body)
+		Expect(err).To(MatchError(torn))
+		Expect(string(data)).To(Equal("begin"))
+		Expect(sent).To(Equal(1))
+	})
 
 	It("gives up where the vendor asks for more than it may wait", func() {
 		s := &scripted{steps: []step{{status: 429, header: http.Header{"Retry-After": {"1e99"}}}}}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/trace"
+	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/eventstream"
 )
@@ -199,7 +200,8 @@ func (s *Session) note(applied []string) {
 // record sends a request on. Without a place nothing is kept.
 func (x *exchange) record(req *http.Request, live http.RoundTripper, body []byte, place *slot) (*http.Response, error) {
 	s := x.session
-	out := req.Clone(req.Context())
+	ctx, waited := transport.WithWait(req.Context())
+	out := req.Clone(ctx)
 	if req.Body != nil {
 		out.Body = io.NopCloser(bytes.NewReader(body))
 		out.ContentLength = int64(len(body))
@@ -209,6 +211,7 @@ func (x *exchange) record(req *http.Request, live http.RoundTripper, body []byte
 	out.Header.Del("Accept-Encoding")
 	began := s.wall.Now()
 	resp, err := live.RoundTrip(out)
+	began = began.Add(waited())
 	if err != nil {
 		s.release(place)
 		d := s.round(s.wall.Now().Sub(began))

@@ -272,6 +272,9 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 	ctx, stop := context.WithCancelCause(req.Context())
 	defer stop(nil)
 	defer context.AfterFunc(turn, func() { stop(context.Cause(turn)) })()
+	if !to.service.Model && !slices.Contains(idempotent, req.Method) {
+		ctx = transport.Once(ctx)
+	}
 	out, err := http.NewRequestWithContext(trace.WithRecorder(ctx, attempts), req.Method, address.String(), bytes.NewReader(body))
 	if err != nil {
 		u.refused(w, x, err)
@@ -351,6 +354,9 @@ func (u *underWay) exchange(service Service, method, path string, body []byte) *
 	u.exchanges = append(u.exchanges, x)
 	return x
 }
+
+// idempotent are the methods whose requests may be repeated (RFC 9110, 9.2.2), whatever the service; a model's may be in any case.
+var idempotent = []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodPut, http.MethodDelete, http.MethodTrace}
 
 // dial is what lies below the item's recorder: the credentials that the program sent, then what dials the service.
 func (r *recorder) dial(service Service, header http.Header) (http.RoundTripper, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/tool"
+	"github.com/echoeval/echoeval/core/transport"
 )
 
 // roundTrip is a transport that is a function.
@@ -99,6 +100,26 @@ var _ = Describe("a recorder", func() {
 		Expect(exchanges[0].asked()).To(BeTrue())
 		Expect(exchanges[2].asked()).To(BeFalse())
 		Expect(*lost).To(BeEmpty())
+	})
+
+	It("repeats requests to models, and of those to services only what may be repeated", func() {
+		sent := map[string]int{}
+		busy := func(s Service) (http.RoundTripper, error) {
+			return roundTrip(func(r *http.Request) (*http.Response, error) {
+				sent[r.Method+" "+s.Name]++
+				return replying(503, "{}")(r)
+			}), nil
+		}
+		item := Item{Transport: func(live http.RoundTripper) http.RoundTripper {
+			return transport.Retry(transport.RetryConfig{Clock: clock.NewVirtual(time.Time{})}, live)
+		}}
+		r, _, _ := recording(item, busy)
+		send(r.address()+"/openai/v1/chat/completions", "{}")
+		send(r.address()+"/-/CRM_URL/api/orders", "{}")
+		resp, err := http.Get(r.address() + "/-/CRM_URL/api/orders")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(resp.Body.Close()).To(Succeed())
+		Expect(sent).To(Equal(map[string]int{"POST openai": 3, "POST CRM_URL": 1, "GET CRM_URL": 3}))
 	})
 
 	It("answers nobody between turns", func() {

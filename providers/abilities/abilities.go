@@ -40,6 +40,10 @@ type Set struct {
 	ThoughtsBack bool
 	// RequestIDs: an error says which request it answers.
 	RequestIDs bool
+	// Opaque: a block of an unknown kind may be given back as it came.
+	Opaque bool
+	// ObjectArguments: the arguments of a call are an object by the format, so that none can be malformed.
+	ObjectArguments bool
 	// MixedEnums: an enum in a tool's schema may hold more than strings.
 	MixedEnums bool
 }
@@ -77,12 +81,12 @@ var Table = []Row{
 	{Name: "anthropic 2026-10-21", Provider: "anthropic", Set: messages},
 	{Name: "bedrock", Provider: "bedrock", Set: Set{
 		Images: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, References: true, RequestIDs: true, MixedEnums: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true,
 	}},
 	{Name: "compat", Provider: "compat", Set: without(chat, func(s *Set) { s.Documents = false })},
 	{Name: "gemini", Provider: "gemini", Set: Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)},
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true,
 	}},
 	{Name: "openai", Provider: "openai", Set: chat},
 	{Name: "openai, Responses API", Provider: "openai", Set: without(chat, func(s *Set) { s.References = false })},
@@ -92,7 +96,7 @@ var (
 	chat     = Set{Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true}
 	messages = Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true,
 	}
 )
 

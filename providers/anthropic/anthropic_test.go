@@ -515,7 +515,7 @@ var _ = Describe("a reply", func() {
 		Entry(nil, "", "", "the reply is empty"),
 		Entry(nil, "application/json", " ", "the reply is empty"),
 		Entry(nil, "text/event-stream", ": only comments\n\n", "the reply is empty"),
-		Entry(nil, "text/html", "<html>\n<b>Sign in sk-ant-0123456789</b>", "neither JSON nor an event stream: <html> <b>Sign in [secret]</b>"),
+		Entry(nil, "text/html", "<html>\n<b>Sign in sk-ant-0123456789</b>", "neither JSON nor an event stream: a page of HTML and no JSON: Sign in [secret]"),
 		Entry("of the wrong type", "application/json", `{"type":"message","content":"x"}`, "reading the reply"),
 		Entry("of another kind", "application/json", `{"data":[]}`, "the reply is no message"),
 		Entry("with status 200", "application/json", `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Overloaded"),
@@ -567,7 +567,7 @@ var _ = Describe("a refusal", func() {
 
 	It("may be no JSON, and nothing at all", func() {
 		_, err := generate(&server{status: 502, body: "<html>\nBad gateway</html>"})
-		Expect(err).To(MatchError("anthropic: status 502: <html> Bad gateway</html>"))
+		Expect(err).To(MatchError("anthropic: status 502: a page of HTML and no JSON: Bad gateway"))
 		_, err = generate(&server{status: 503})
 		Expect(err).To(MatchError("anthropic: status 503: Service Unavailable"))
 		_, err = generate(&server{status: 301, header: http.Header{"Location": {"https://elsewhere.example"}}})

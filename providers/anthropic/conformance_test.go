@@ -19,6 +19,7 @@ func conformance(name, version string) bool {
 		Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 		Asked:        providertest.MessagesAsked,
 		BrokenStream: providertest.MessagesBrokenStream,
+		UnknownBlock: providertest.MessagesUnknownBlock,
 		ContentType:  "text/event-stream",
 	})
 }

@@ -46,6 +46,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, refusal(resp, d.clock.Now())
 	}
+	resp.Body = reason.Bound(resp.Body)
 	return resp, nil
 }
 

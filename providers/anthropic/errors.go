@@ -28,7 +28,7 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
-		e.Message = reason.Excerpt(string(data))
+		e.Message = reason.Body(string(data))
 	}
 	if e.Message == "" {
 		e.Message = http.StatusText(resp.StatusCode)

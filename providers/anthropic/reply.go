@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -74,11 +75,12 @@ type (
 
 var (
 	// errStopped says that the caller has broken off.
-	errStopped = errors.New("stopped")
-	errNoEnd   = fmt.Errorf("the stream ended without its message_stop: %w", io.ErrUnexpectedEOF)
-	errEmpty   = fmt.Errorf("the reply is empty: %w", io.ErrUnexpectedEOF)
-	errTooLong = fmt.Errorf("the reply is longer than %d MiB", maxReply>>20)
-	errNoForm  = errors.New("the reply is neither JSON nor an event stream")
+	errStopped      = errors.New("stopped")
+	errNoEnd        = fmt.Errorf("the stream ended without its message_stop: %w", io.ErrUnexpectedEOF)
+	errEmpty        = fmt.Errorf("the reply is empty: %w", io.ErrUnexpectedEOF)
+	errTooLong      = fmt.Errorf("the reply is longer than %d MiB", maxReply>>20)
+	errFrameTooLong = errors.New("a frame of the reply is too long")
+	errNoForm       = errors.New("the reply is neither JSON nor an event stream")
 )
 
 // maxReply is the largest reply in one piece.
@@ -94,6 +96,7 @@ type reply struct {
 	usage     usage
 	counted   bool
 	calls     int
+	ids       []string // of the calls, as the vendor gave them
 	open      map[int]*openBlock
 	thoughts  []thought // of the stretch of reasoning that is being read
 	ended     bool      // the reply is whole
@@ -128,6 +131,10 @@ func (r *reply) read(ctx context.Context, resp *http.Response) error {
 	return err
 }
 
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
 // guess reads a reply whose header does not say what it is.
 func (r *reply) guess(ctx context.Context, resp *http.Response) error {
 	var head [512]byte
@@ -150,7 +157,7 @@ func (r *reply) guess(ctx context.Context, resp *http.Response) error {
 	case len(begin) == 0:
 		return errEmpty
 	}
-	return fmt.Errorf("%w: %s", errNoForm, reason.Excerpt(string(begin)))
+	return fmt.Errorf("%w: %s", errNoForm, reason.Body(string(begin)))
 }
 
 // whole reads a blocking reply.
@@ -192,7 +199,21 @@ func (r *reply) whole(body io.Reader) error {
 
 // stream reads a streamed reply.
 func (r *reply) stream(ctx context.Context, resp *http.Response) error {
-	decoder := ssestream.NewDecoder(resp)
+	// A page under the type of an event stream has no frames. It is told by its first byte, since more may not come for long.
+	var first [1]byte
+	n, err := resp.Body.Read(first[:])
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	body := io.MultiReader(bytes.NewReader(first[:n]), rest)
+	if first[0] == '<' {
+		head, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
+		return fmt.Errorf("%w: %s", errNoForm, reason.Body(string(head)))
+	}
+	other := *resp
+	other.Body = io.NopCloser(body)
+	decoder := ssestream.NewDecoder(&other)
 	began := false
 	for decoder.Next() {
 		if err := ctx.Err(); err != nil {
@@ -218,6 +239,8 @@ func (r *reply) stream(ctx context.Context, resp *http.Response) error {
 		}
 	}
 	switch err := decoder.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return errFrameTooLong
 	case err != nil:
 		return fmt.Errorf("%w: %w", errBroken, err)
 	case !began:
@@ -327,6 +350,13 @@ func (r *reply) start(index int, raw jsontext.Value) error {
 		return r.thought(b.Thinking)
 	case "tool_use":
 		id := b.ID
+		if slices.Contains(r.ids, id) && id != "" {
+			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", reason.Excerpt(id))); err != nil {
+				return err
+			}
+			id = ""
+		}
+		r.ids = append(r.ids, id)
 		if id == "" {
 			id = madeID(r.position, r.calls, b.Name)
 		}

@@ -47,6 +47,7 @@ import (
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/providers/reason"
 )
 
@@ -222,7 +223,10 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 	case errors.As(err, &answered):
 		e.Err = nil
 		answered.into(e)
-	case c.sent && c.status == 0, errors.Is(err, errBroken):
+	case c.sent && c.status == 0:
+		e.Code = transport.Cause(err)
+		e.Retryable = !reason.Final(err)
+	case errors.Is(err, errBroken):
 		e.Retryable = !reason.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)

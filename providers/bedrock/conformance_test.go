@@ -21,6 +21,8 @@ var _ = providertest.Run(providertest.Suite{
 	BrokenStream: providertest.ConverseBrokenStream,
 	ContentType:  "application/vnd.amazon.eventstream",
 	Frames:       providertest.ConverseFrames,
+	UnknownBlock: providertest.ConverseUnknownBlock,
+	Stretch:      providertest.ConverseStretch,
 })
 
 func ptr[T any](v T) *T { return &v }

@@ -33,8 +33,7 @@ type dialect struct {
 }
 
 const (
-	jsonType   = "application/json"
-	streamType = "application/vnd.amazon.eventstream"
+	jsonType = "application/json"
 )
 
 // Do implements the SDK's client. It keeps the request, and the SDK sees an empty reply.
@@ -68,6 +67,7 @@ func (d *dialect) send(req *http.Request, c *call) error {
 		defer func() { _ = resp.Body.Close() }()
 		return refusal(resp, d.clock.Now())
 	}
+	resp.Body = reason.Bound(resp.Body)
 	c.reply = resp
 	return nil
 }

@@ -27,7 +27,7 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 	e.RetryAfter, _ = transport.RetryAfter(resp.Header, now)
 	a, ok := readAnswer(data)
 	if !ok {
-		a.Message = string(data)
+		a.Message = reason.Body(string(data))
 	}
 	if named := errorType(resp.Header.Get("X-Amzn-Errortype")); named != "" {
 		a.Type = named

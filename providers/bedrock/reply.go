@@ -121,6 +121,7 @@ type reply struct {
 	usage     *usage
 	measured  bool // metadata came
 	calls     int
+	ids       []string
 	open      map[int]*openBlock
 	thoughts  []thought // of the stretch of reasoning that is being read
 	ended     bool      // the reply is whole
@@ -154,12 +155,9 @@ func (r *reply) read(ctx context.Context, resp *http.Response) error {
 	body := bufio.NewReaderSize(resp.Body, 32<<10)
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var err error
-	switch mediaType {
-	case streamType:
-		err = r.stream(ctx, body)
-	case jsonType:
+	if mediaType == jsonType {
 		err = r.whole(body)
-	default:
+	} else {
 		err = r.guess(ctx, body)
 	}
 	if cause := ctx.Err(); cause != nil && err != nil && !errors.Is(err, errStopped) {
@@ -168,7 +166,7 @@ func (r *reply) read(ctx context.Context, resp *http.Response) error {
 	return err
 }
 
-// guess reads a reply whose header does not say what it is. The first byte of a stream is the highest of a length, which is never as large.
+// guess reads a reply by how it begins, since a page may come under the type of a stream too. The first byte of a stream is the highest of a length, which is never as large.
 func (r *reply) guess(ctx context.Context, body *bufio.Reader) error {
 	first, err := body.Peek(1)
 	switch {
@@ -181,7 +179,7 @@ func (r *reply) guess(ctx context.Context, body *bufio.Reader) error {
 	}
 	head, _ := body.Peek(512)
 	if begin := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n"); len(begin) > 0 && begin[0] != '{' {
-		return fmt.Errorf("%w: %s", errNoForm, reason.Excerpt(string(begin)))
+		return fmt.Errorf("%w: %s", errNoForm, reason.Body(string(begin)))
 	}
 	return r.whole(body)
 }
@@ -258,6 +256,13 @@ func (u *use) server() bool { return u.Type == "server_tool_use" }
 
 func (r *reply) call(u *use) (*openBlock, error) {
 	id := u.ID
+	if slices.Contains(r.ids, id) && id != "" {
+		if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", reason.Excerpt(id))); err != nil {
+			return nil, err
+		}
+		id = ""
+	}
+	r.ids = append(r.ids, id)
 	if id == "" {
 		id = madeID(r.position, r.calls, u.Name)
 	}

@@ -29,6 +29,7 @@ var _ = providertest.Run(providertest.Suite{
 	Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 	Asked:        providertest.ChatAsked,
 	BrokenStream: providertest.ChatBrokenStream,
+	UnknownBlock: providertest.ChatUnknownBlock,
 	ContentType:  "text/event-stream",
 })
 

@@ -17,5 +17,5 @@ var _ = providertest.Run(providertest.Suite{
 	Serve: func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 	Asked: providertest.GeminiAsked,
 
-	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream",
+	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream", UnknownBlock: providertest.GeminiUnknownBlock,
 })

@@ -16,6 +16,7 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/transport"
+	"github.com/echoeval/echoeval/providers/reason"
 )
 
 // maxErrorBody is how much of a refusal is read.
@@ -28,7 +29,7 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
-		e.Message = excerpt(string(data))
+		e.Message = reason.Body(string(data))
 	}
 	if after, ok := transport.RetryAfter(resp.Header, now); ok {
 		e.RetryAfter = after

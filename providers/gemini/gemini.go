@@ -45,6 +45,8 @@ import (
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/transport"
+	"github.com/echoeval/echoeval/providers/reason"
 )
 
 // Name is the vendor's name. Signatures are kept under it.
@@ -211,18 +213,13 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		answered.into(e)
 	case errors.As(err, &sent):
 		// Its text would repeat method and URL.
-		e.Err = sent.Err
-		e.Retryable = !isFinal(err)
+		e.Err, e.Code = sent.Err, transport.Cause(err)
+		e.Retryable = !reason.Final(err)
 	case errors.Is(err, errBroken):
-		e.Retryable = !isFinal(err)
+		e.Retryable = !reason.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true
 	}
 	return e
-}
-
-func isFinal(err error) bool {
-	var f interface{ Final() bool }
-	return errors.As(err, &f) && f.Final()
 }

@@ -259,6 +259,7 @@ var _ = Describe("a reply", func() {
 		Expect(third.ID).To(And(HavePrefix("call_"), Not(Equal(second.ID))))
 		Expect(reply.Finish).To(Equal(llm.Finish{Stop: llm.StopToolCalls, Model: "v", ID: "r", Usage: conversation.Usage{InputTokens: 11, OutputTokens: 12, CacheReadTokens: 4, ReasoningTokens: 7}}))
 		Expect(reply.Warnings).To(ConsistOf(
+			llm.Warning{Code: "call-id-repeated", Text: `two calls of the reply had the id "x"; the later one got another`},
 			llm.Warning{Code: "content-left-out", Text: "a part with executableCode was left out of the reply"},
 			llm.Warning{Code: "content-left-out", Text: `data of type "audio/wav" was left out of the reply`}))
 	})

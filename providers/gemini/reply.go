@@ -236,6 +236,11 @@ func (r *reply) image(d *inlineData) error {
 func (r *reply) call(c *functionCall, extras conversation.Extras) error {
 	index, id := len(r.ids), c.ID
 	if id == "" || slices.Contains(r.ids, id) {
+		if id != "" {
+			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", excerpt(id))); err != nil {
+				return err
+			}
+		}
 		id = callID(r.position, index, c.Name)
 	}
 	r.ids = append(r.ids, id)
@@ -243,7 +248,7 @@ func (r *reply) call(c *functionCall, extras conversation.Extras) error {
 		return err
 	}
 	arguments := string(c.Args)
-	if c.Args.Kind() != '{' { // absent, or null
+	if k := c.Args.Kind(); k == 0 || k == 'n' {
 		arguments = "{}"
 	} else if c.Args.Compact(lenient, jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) == nil {
 		arguments = string(c.Args)

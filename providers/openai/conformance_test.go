@@ -17,6 +17,7 @@ var _ = providertest.Run(providertest.Suite{
 	Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 	Asked:        providertest.ChatAsked,
 	BrokenStream: providertest.ChatBrokenStream,
+	UnknownBlock: providertest.ChatUnknownBlock,
 	ContentType:  "text/event-stream",
 })
 
@@ -28,5 +29,6 @@ var _ = providertest.Run(providertest.Suite{
 	Serve:        func(s emulator.Script) (http.Handler, error) { return emulator.New(s, emulator.Options{}) },
 	Asked:        providertest.ResponsesAsked,
 	BrokenStream: providertest.ResponsesBrokenStream,
+	UnknownBlock: providertest.ResponsesUnknownBlock,
 	ContentType:  "text/event-stream",
 })

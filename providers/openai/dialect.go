@@ -50,7 +50,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, refusal(d.vendor, resp, d.clock.Now())
 	}
-	resp.Body = newFrames(resp.Body)
+	resp.Body = newFrames(reason.Bound(resp.Body))
 	return resp, nil
 }
 

@@ -284,7 +284,7 @@ func (f *frames) finish() {
 	switch {
 	case f.done || f.end != nil:
 	case !f.known && len(f.stray) > 0:
-		f.end = fmt.Errorf("%w: %s", errNoFormat, reason.Excerpt(string(f.stray)))
+		f.end = fmt.Errorf("%w: %s", errNoFormat, reason.Body(string(f.stray)))
 	default:
 		f.end = errNoMarker
 	}

@@ -41,6 +41,7 @@ import (
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/providers/reason"
 )
 
@@ -204,7 +205,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		answered.into(e)
 	case errors.As(err, &sent):
 		// Its text would repeat method and URL.
-		e.Err = sent.Err
+		e.Err, e.Code = sent.Err, transport.Cause(err)
 		e.Retryable = !reason.Final(err)
 	case errors.Is(err, errBroken):
 		e.Retryable = !reason.Final(err)

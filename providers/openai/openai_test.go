@@ -618,7 +618,7 @@ var _ = Describe("an error", func() {
 		Entry(nil, 422, `{"detail":[{"loc":["body"],"msg":"missing"}]}`, `[{"loc":["body"],"msg":"missing"}]`, "", "", false),
 		Entry(nil, 429, `{"error":{"message":"pay","type":"insufficient_quota","code":"insufficient_quota"}}`, "pay", "insufficient_quota", "insufficient_quota", false),
 		Entry(nil, 500, "", "Internal Server Error", "", "", true),
-		Entry(nil, 502, "<html>\r\n<h1>bad\x1b[31m\tgateway</h1>", "<html> <h1>bad [31m gateway</h1>", "", "", true),
+		Entry(nil, 502, "<html>\r\n<h1>bad\x1b[31m\tgateway</h1>", "a page of HTML and no JSON: bad [31m gateway", "", "", true),
 		Entry(nil, 529, `{"error":{"message":"overloaded"}}`, "overloaded", "", "", true),
 		Entry(nil, 301, "moved", "moved", "", "", false),
 	)
@@ -665,7 +665,7 @@ var _ = Describe("an error", func() {
 		Entry(nil, "data: [DONE]\n\n", "no answer"),
 		Entry(nil, "{}", "no answer"),
 		Entry(nil, `{"choices":[]}`, "no answer"),
-		Entry(nil, "<html><h1>login</h1></html>", "neither JSON nor an event stream: <html><h1>login</h1></html>"),
+		Entry(nil, "<html><h1>login</h1></html>", "neither JSON nor an event stream: a page of HTML and no JSON: login"),
 		Entry(nil, "data: nonsense\n\ndata: [DONE]\n\n", "reading a frame"),
 		Entry(nil, `{"choices":[{"message":{"content":"x"`, "cut short"),
 	)

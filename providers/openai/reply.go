@@ -376,7 +376,12 @@ func (r *reply) start(i int, name string) error {
 	c := &r.calls[i]
 	c.started = true
 	id := c.id
-	if id == "" {
+	if id == "" || r.taken(i, id) {
+		if id != "" {
+			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", reason.Excerpt(id))); err != nil {
+				return err
+			}
+		}
 		id = callID(r.position, i, name)
 	}
 	if err := r.emit(llm.CallStart{Index: i, ID: id, Name: name}); err != nil || c.waiting == "" {
@@ -385,7 +390,12 @@ func (r *reply) start(i int, name string) error {
 	return r.emit(llm.CallDelta{Index: i, Arguments: c.waiting})
 }
 
-// callID makes the id of a call that has none.
+// taken reports whether a call before the ith has an id.
+func (r *reply) taken(i int, id string) bool {
+	return slices.ContainsFunc(r.calls[:i], func(c startedCall) bool { return c.id == id })
+}
+
+// callID makes the id of a call that has none, or that of another call.
 func callID(position, index int, name string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", position, index, name))
 	return "call_" + hex.EncodeToString(sum[:12])

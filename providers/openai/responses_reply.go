@@ -166,13 +166,9 @@ func (r *responsesReply) startCall(index int, item *responseItem) error {
 	out := r.item(index)
 	out.started, out.call = true, r.made
 	r.made++
-	r.calls = append(r.calls, startedCall{started: true})
-	id := item.CallID
-	if id == "" {
-		id = callID(r.position, out.call, item.Name)
-	}
+	r.calls = append(r.calls, startedCall{id: item.CallID})
 	r.reasoning = nil
-	return r.emit(llm.CallStart{Index: out.call, ID: id, Name: item.Name})
+	return r.start(out.call, item.Name)
 }
 
 // done takes a whole item: what did not come in pieces, and what reasoning must go back as.

@@ -19,6 +19,15 @@ data: [DONE]
 
 `
 
+// ChatUnknownBlock is a [Suite.UnknownBlock] of chat completions.
+const ChatUnknownBlock = `data: {"id":"c1","model":"m","choices":[{"index":0,"delta":{"content":[{"type":"hologram","data":{"depth":3}},{"type":"text","text":"Hello."}]}}]}
+
+data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}
+
+data: [DONE]
+
+`
+
 // ChatAsked reads a request of chat completions, for [Suite.Asked]. It shares no code with the providers.
 func ChatAsked(body []byte) (Asked, error) {
 	var w struct {

@@ -51,6 +51,20 @@ var ConverseBrokenStream = ConverseEvent("messageStart", `{"role":"assistant"}`)
 	ConverseEvent("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"Hel"}}`) +
 	ConverseFrame(`{"message":"broken in the middle","originalStatusCode":500}`, ":exception-type", "modelStreamErrorException", ":content-type", "application/json", ":message-type", "exception")
 
+// ConverseUnknownBlock is a [Suite.UnknownBlock] of Converse.
+var ConverseUnknownBlock = ConverseEvent("messageStart", `{"role":"assistant"}`) +
+	ConverseEvent("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"hologram":{"depth":3}}}`) +
+	ConverseEvent("contentBlockStop", `{"contentBlockIndex":0}`) +
+	ConverseEvent("contentBlockDelta", `{"contentBlockIndex":1,"delta":{"text":"Hello."}}`) +
+	ConverseEvent("contentBlockStop", `{"contentBlockIndex":1}`) +
+	ConverseEvent("messageStop", `{"stopReason":"end_turn"}`) +
+	ConverseEvent("metadata", `{"usage":{"inputTokens":1,"outputTokens":1,"totalTokens":2},"metrics":{"latencyMs":1}}`)
+
+// ConverseStretch is a [Suite.Stretch] of Converse. The text must need no escape in JSON.
+func ConverseStretch(text string) (head, piece []byte) {
+	return []byte(ConverseEvent("messageStart", `{"role":"assistant"}`)), []byte(ConverseEvent("contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"`+text+`"}}`))
+}
+
 type converseSource struct {
 	Format string
 	Source struct {

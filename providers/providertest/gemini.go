@@ -14,6 +14,9 @@ import (
 const GeminiBrokenStream = "data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"Hel\"}],\"role\": \"model\"},\"index\": 0}]}\r\n\r\n" +
 	"data: {\"error\": {\"code\": 500,\"message\": \"broken in the middle\",\"status\": \"INTERNAL\"}}\r\n\r\n"
 
+// GeminiUnknownBlock is a [Suite.UnknownBlock] of the Gemini API.
+const GeminiUnknownBlock = "data: {\"candidates\": [{\"content\": {\"parts\": [{\"hologram\": {\"depth\": 3}},{\"text\": \"Hello.\"}],\"role\": \"model\"},\"finishReason\": \"STOP\",\"index\": 0}],\"usageMetadata\": {\"promptTokenCount\": 1,\"candidatesTokenCount\": 1}}\r\n\r\n"
+
 // GeminiAsked reads a request of the Gemini API, for [Suite.Asked]. It shares no code with the providers.
 func GeminiAsked(body []byte) (Asked, error) {
 	type part struct {

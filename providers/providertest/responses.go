@@ -22,6 +22,21 @@ data: {"type":"error","code":"server_error","message":"broken in the middle","pa
 
 `
 
+// ResponsesUnknownBlock is a [Suite.UnknownBlock] of the Responses API.
+const ResponsesUnknownBlock = `event: response.created
+data: {"type":"response.created","response":{"id":"resp_1","model":"m","status":"in_progress"}}
+
+event: response.output_item.done
+data: {"type":"response.output_item.done","output_index":0,"item":{"type":"hologram","id":"h1","depth":3}}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","output_index":1,"delta":"Hello."}
+
+event: response.completed
+data: {"type":"response.completed","response":{"id":"resp_1","model":"m","status":"completed","usage":{"input_tokens":1,"output_tokens":1}}}
+
+`
+
 // ResponsesAsked reads a request of the Responses API, for [Suite.Asked]. It shares no code with the providers.
 func ResponsesAsked(body []byte) (Asked, error) {
 	type part struct {

@@ -27,7 +27,7 @@ import (
 	"github.com/echoeval/echoeval/providers/abilities"
 )
 
-// Suite is a provider under test. All fields but Frames must be set.
+// Suite is a provider under test. All fields but Frames and Stretch must be set.
 type Suite struct {
 	// Name heads the specs. It is that of a row of abilities.Table, which says what the suite asks for.
 	Name string
@@ -41,6 +41,10 @@ type Suite struct {
 	BrokenStream, ContentType string
 	// Frames counts the whole frames of a stream; nil counts server-sent events.
 	Frames func(body []byte) int
+	// UnknownBlock is the body of a streamed reply that says "Hello." and has a block of the kind "hologram", which nobody knows.
+	UnknownBlock string
+	// Stretch returns the beginning of a streamed reply, and the bytes of a piece with that text which may follow any number of times. It may be nil where streams are server-sent events: then both are cut out of BrokenStream.
+	Stretch func(text string) (head, piece []byte)
 
 	can abilities.Set
 }
@@ -76,6 +80,7 @@ func Run(s Suite) bool {
 		s.replies()
 		s.failures()
 		s.endings()
+		s.badInput()
 	})
 }
 
@@ -94,6 +99,7 @@ type world struct {
 	received []byte // of the last reply
 	opened   int
 	closed   int
+	forgets  bool // received is not wanted
 }
 
 // RoundTrip passes the request on and counts the bodies.
@@ -126,7 +132,9 @@ func (b *watched) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.w.mu.Lock()
 	defer b.w.mu.Unlock()
-	b.w.received = append(b.w.received, p[:n]...)
+	if !b.w.forgets {
+		b.w.received = append(b.w.received, p[:n]...)
+	}
 	return n, err
 }
 

@@ -3,6 +3,9 @@ package reason
 
 import (
 	"errors"
+	"fmt"
+	"html"
+	"io"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -11,6 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/transport"
 )
 
@@ -35,16 +39,65 @@ func Retries(err error) (int, bool) {
 	return 0, false
 }
 
-// Final reports whether an error says that no repetition mends it.
-func Final(err error) bool {
-	var f interface{ Final() bool }
-	return errors.As(err, &f) && f.Final()
+// Final reports whether no repetition mends an error, see [transport.Final].
+func Final(err error) bool { return transport.Final(err) }
+
+// maxReply is the longest body of a reply. The longest answers of the vendors take about a third of it, frames and all.
+const maxReply = 128 << 20
+
+// Bound ends a reply's body with an error that is final after 128 MiB, so that a stream that never ends does not fill the memory of those who collect it.
+func Bound(body io.ReadCloser) io.ReadCloser { return &bounded{body, maxReply} }
+
+type bounded struct {
+	io.ReadCloser
+	left int
 }
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, tooLong{}
+	}
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+type tooLong struct{}
+
+func (tooLong) Error() string { return fmt.Sprintf("it is longer than %d MiB", maxReply>>20) }
+
+func (tooLong) Final() bool { return true }
 
 // keyShape finds what may be a key. Vendors mostly mask it where they repeat it, but the placeholder's place is no place for a part of one either.
 var keyShape = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(?:sk|pk|rk|gsk|hf|xai|aiza|key|nvapi|r8)[-_][\w*.-]{6,}[\w*]`)
 })
+
+// page finds the beginning of a page of HTML, title its title, markup all that is no text of it.
+var (
+	page = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)^[\s\x{feff}]*(<\?xml[^>]*>\s*)?<(!doctype\s+html|html|head|body)\b`)
+	})
+	title  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`) })
+	markup = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?is)<script\b.*?(</script>|$)|<style\b.*?(</style>|$)|<!--.*?(-->|$)|<[^>]*(>|$)`)
+	})
+)
+
+// Body makes a body that a server sent in the place of the vendor's JSON fit for a message. Of a page of HTML it is the title, else the text.
+func Body(s string) string {
+	if !page().MatchString(s) {
+		return Excerpt(s)
+	}
+	if m := title().FindStringSubmatch(s); m != nil {
+		s = m[1]
+	}
+	const found = "a page of HTML and no JSON"
+	if text := Excerpt(html.UnescapeString(markup().ReplaceAllString(s, " "))); text != "" {
+		return found + ": " + text
+	}
+	return found
+}
 
 // Excerpt makes a text of a server fit for a message: one line, no control characters, no key, not long.
 func Excerpt(s string) string {
@@ -52,6 +105,7 @@ func Excerpt(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }), " ")
 	s = keyShape().ReplaceAllString(s, "[secret]")
+	s = (&secret.Detector{}).Redact(s)
 	if len(s) <= limit {
 		return s
 	}

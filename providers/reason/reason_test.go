@@ -3,6 +3,7 @@ package reason_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -36,6 +37,28 @@ var _ = Describe("what a server said", func() {
 		Expect(utf8.ValidString(long)).To(BeTrue())
 	})
 })
+
+var _ = Describe("a body in the place of JSON", func() {
+	DescribeTable("is fit for a message", func(said, want string) { Expect(reason.Body(said)).To(Equal(want)) },
+		Entry("a text", "busy\n<b>now</b>", "busy <b>now</b>"),
+		Entry("a page with a title", "\ufeff <!doctype HTML>\n<html><title>A &amp; B\nsk-ant-0123456789abcdef</title><p>long", "a page of HTML and no JSON: A & B [secret]"),
+		Entry("a page without one", "<html><script>alert(1)</script><!-- x --><h1>Bad\x1b[31m</h1> gateway <a hr", "a page of HTML and no JSON: Bad [31m gateway"),
+		Entry("a page of XHTML", `<?xml version="1.0"?><html/>`, "a page of HTML and no JSON"),
+		Entry("no page", "<error>html</error>", "<error>html</error>"))
+
+	It("has an end", func() {
+		body := reason.Bound(io.NopCloser(endless{}))
+		n, err := io.Copy(io.Discard, body)
+		Expect(n).To(BeEquivalentTo(128 << 20))
+		Expect(err).To(MatchError("it is longer than 128 MiB"))
+		Expect(reason.Final(err)).To(BeTrue())
+		Expect(body.Close()).To(Succeed())
+	})
+})
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 var _ = Describe("how often a request was sent", func() {
 	It("stands in the reply's request", func() {

@@ -164,7 +164,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 	shared := map[string]http.RoundTripper{}
 	limits := map[string]transport.Limits{}
 	for _, p := range providers {
-		limits[door(p)] = stricter(limits[door(p)], transport.Limits{Concurrency: min(limit, cmp.Or(p.Limits.Concurrency, limit)), PerMinute: p.Limits.RPM, TokensPerMinute: p.Limits.TPM, Clock: s.Clock})
+		limits[door(s, p)] = stricter(limits[door(s, p)], transport.Limits{Concurrency: min(limit, cmp.Or(p.Limits.Concurrency, limit)), PerMinute: p.Limits.RPM, TokensPerMinute: p.Limits.TPM, Clock: s.Clock})
 	}
 	for _, p := range providers {
 		v, ok := vendors[p.Vendor]
@@ -179,14 +179,18 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		c := experiment.Column{
 			Provider: p,
 			Model: func(item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
-				return v.new(asked, item, rt, c)
+				model, err := v.new(asked, item, rt, c)
+				if err != nil || mode == replay.Replay || v.scripted {
+					return model, err
+				}
+				return hinted{model, hintFor(s, p, v, up[p.Vendor])}, nil
 			},
 			Scripted: v.scripted,
 			Settings: p.Settings,
 			Cost:     costOf(pricesOf(project), p, v.scripted),
 		}
 		if mode != replay.Replay && !v.scripted {
-			key := door(p)
+			key := door(s, p)
 			if shared[key] == nil {
 				live, err := dial(s, asked, v, up[p.Vendor], mode, allowNetwork)
 				if err != nil {
@@ -201,9 +205,10 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 	return out, nil
 }
 
-// door names what the vendor's own limits count by: who asks, and where.
-func door(p dataset.Provider) string {
-	return strings.Join([]string{p.Vendor, p.APIKeyEnv, p.BaseURL, p.Region}, " ")
+// door names what the vendor's own limits count by: who asks, and where. It is the same whether an entry names key and address or leaves them to their defaults.
+func door(s *State, p dataset.Provider) string {
+	v := vendors[p.Vendor]
+	return strings.Join([]string{p.Vendor, cmp.Or(p.APIKeyEnv, v.keyName(s)), strings.TrimSuffix(cmp.Or(p.BaseURL, v.base), "/"), p.Region}, " ")
 }
 
 // stricter is the lower of each limit; 0 is none.
@@ -238,6 +243,9 @@ func dial(s *State, p dataset.Provider, v vendor, upstream *url.URL, mode replay
 	}
 	if s.ci() && !allowNetwork && !loopback(target) {
 		return nil, failure.WithHint(failure.New(failure.Input, "--mode %s would dial %s, and CI is set", mode, target.Hostname()), "replay (the default) needs no network; --allow-network permits it")
+	}
+	if _, err := proxyOf(s)(&http.Request{URL: target}); err != nil {
+		return nil, err
 	}
 	authorize, err := authorization(s, p, v, loopback(target))
 	if err != nil {
@@ -338,26 +346,37 @@ func missingKey(s *State, p dataset.Provider) string {
 	return name
 }
 
-// proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given.
-func proxyOf(s *State) func(*http.Request) (*url.URL, error) {
-	get := func(names ...string) string {
-		for _, name := range names {
-			if v := s.Getenv(name); v != "" {
-				return v
-			}
-		}
-		return ""
+// proxyName names the variable that says which proxy an address is reached through, and what it says; the first of the names where none is set.
+func proxyName(s *State, address string) (name, value string) {
+	names := []string{"HTTPS_PROXY", "https_proxy"}
+	if strings.HasPrefix(address, "http:") {
+		names = []string{"HTTP_PROXY", "http_proxy"}
 	}
-	secure, plain, without := get("HTTPS_PROXY", "https_proxy"), get("HTTP_PROXY", "http_proxy"), get("NO_PROXY", "no_proxy")
-	return func(req *http.Request) (*url.URL, error) {
-		proxy := plain
-		if req.URL.Scheme == "https" {
-			proxy = secure
+	for _, name := range names {
+		if value := s.Getenv(name); value != "" {
+			return name, value
 		}
+	}
+	return names[0], ""
+}
+
+// proxyOf honours HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment that the command was given. A proxy without a scheme is one of http.
+func proxyOf(s *State) func(*http.Request) (*url.URL, error) {
+	without := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))
+	return func(req *http.Request) (*url.URL, error) {
+		name, proxy := proxyName(s, req.URL.Scheme+":")
 		if proxy == "" || loopback(req.URL) || exempt(req.URL.Hostname(), without) {
 			return nil, nil
 		}
-		return url.Parse(proxy)
+		if !strings.Contains(proxy, "://") {
+			proxy = "http://" + proxy
+		}
+		u, err := url.Parse(proxy)
+		if err != nil || u.Host == "" {
+			// The text is not quoted: it may hold a password.
+			return nil, failure.WithHint(failure.New(failure.Input, "%s is no address of a proxy", name), "export %s=http://HOST:PORT, or except hosts by NO_PROXY", name)
+		}
+		return u, nil
 	}
 }
 
