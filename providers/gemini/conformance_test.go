@@ -20,3 +20,12 @@ var _ = providertest.Run(providertest.Suite{
 	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream",
 	Abilities: providertest.Abilities{Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, NoRequestIDs: true, StringEnums: true},
 })
+
+var _ = providertest.RunEmbed(providertest.EmbedSuite{
+	Name: "gemini",
+	New: func(url string, rt http.RoundTripper) (llm.Embedder, error) {
+		return gemini.NewEmbedder(gemini.Config{BaseURL: url, Model: "gemini-embedding-001"}, rt)
+	},
+	Batch: 100,
+	Reply: func(vector string) string { return `{"embeddings":[{"values":` + vector + `}]}` },
+})
