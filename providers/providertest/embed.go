@@ -171,6 +171,7 @@ func RunEmbed(s EmbedSuite) bool {
 		ginkgo.It("end with their context", func() {
 			reached := make(chan struct{})
 			e := start(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // the server sees the client go once it has read all
 				close(reached)
 				<-r.Context().Done()
 			}))
