@@ -96,7 +96,10 @@ func (c *call) embeddings(n int) (llm.Embeddings, error) {
 		return llm.Embeddings{}, fmt.Errorf("%d texts were sent and %d vectors came back", n, len(in.Embeddings))
 	}
 	out := llm.Embeddings{Usage: conversation.Usage{InputTokens: in.UsageMetadata.PromptTokenCount}}
-	for _, e := range in.Embeddings {
+	for i, e := range in.Embeddings {
+		if len(e.Values) == 0 {
+			return llm.Embeddings{}, fmt.Errorf("vector %d of the reply is empty", i+1)
+		}
 		out.Vectors = append(out.Vectors, e.Values)
 	}
 	return out, nil
