@@ -129,7 +129,7 @@ func PricesSchema() strict.Schema {
 		"price":   func() strict.Schema { return strict.OrNull(strict.Schema{"type": "number", "minimum": 0}) },
 		"count":   func() strict.Schema { return strict.OrNull(strict.Schema{"type": "integer", "minimum": 1}) },
 		"abilities": func() strict.Schema {
-			return strict.OrNull(strict.Schema{"type": "array", "items": strict.Schema{"enum": ModelAbilities}})
+			return strict.Schema{"type": "array", "items": strict.Schema{"enum": ModelAbilities}}
 		},
 	}}
 	s.Types = map[reflect.Type]func() strict.Schema{

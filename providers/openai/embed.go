@@ -2,11 +2,14 @@ package openai
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	sdk "github.com/sashabaranov/go-openai"
 
 	"github.com/echoeval/echoeval/core/conversation"
@@ -54,11 +57,37 @@ func (e embedder) ask(ctx context.Context, req llm.EmbedRequest) (llm.Embeddings
 	return got, nil
 }
 
+// vector is a list of numbers on the wire, or the base64 of little-endian floats of 32 bits: some servers send the latter whatever was asked for.
+type vector []float32
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (v *vector) UnmarshalJSON(data []byte) error {
+	if jsontext.Value(data).Kind() != '"' {
+		return json.Unmarshal(data, (*[]float32)(v), lenient)
+	}
+	var raw []byte
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return err
+	}
+	if len(raw)%4 != 0 {
+		return fmt.Errorf("%d bytes are no floats of 32 bits", len(raw))
+	}
+	*v = make(vector, 0, len(raw)/4)
+	for ; len(raw) > 0; raw = raw[4:] {
+		f := math.Float32frombits(binary.LittleEndian.Uint32(raw))
+		if math.IsNaN(float64(f)) || math.IsInf(float64(f), 0) {
+			return errors.New("a vector holds what is no number")
+		}
+		*v = append(*v, f)
+	}
+	return nil
+}
+
 // embedAnswer is the body of a reply, as far as it is read.
 type embedAnswer struct {
 	Data []struct {
-		Index     *int      `json:"index"`
-		Embedding []float32 `json:"embedding"`
+		Index     *int   `json:"index"`
+		Embedding vector `json:"embedding"`
 	} `json:"data"`
 	Model string `json:"model"`
 	Usage struct {
