@@ -33,6 +33,11 @@ type Config struct {
 	ReasoningEffort string
 	// Thinking is the same for Anthropic (budget or effort) and Gemini (budget or level).
 	Thinking Thinking
+	// AWSAccessKeyID and AWSSecretAccessKey are for Bedrock, and count where both are set; else AWS's own chain of credentials does.
+	AWSAccessKeyID, AWSSecretAccessKey transport.Secret
+	// CacheTTL is how long a vendor is asked to keep the prompt's beginning, 5m or 1h; "" asks for nothing. CacheMessages asks the same for the conversation. A provider that cannot ask for it refuses them.
+	CacheTTL      string
+	CacheMessages bool
 }
 
 // The values of a configuration for which no variable is set, beside [DefaultMaxIterations].
@@ -152,6 +157,9 @@ func (c Config) Check() error {
 		return bad("", "want max_tokens from 1, got %d", c.MaxTokens)
 	case c.MaxIterations < 1:
 		return bad("", "want max_iterations from 1, got %d", c.MaxIterations)
+	}
+	if c.CacheTTL != "" && c.CacheTTL != "5m" && c.CacheTTL != "1h" {
+		return bad("choose 5m or 1h", "cache_ttl: unknown time %q", c.CacheTTL)
 	}
 	provider := strings.ToLower(c.Provider)
 	has := thinkingKinds[provider]

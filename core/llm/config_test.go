@@ -64,6 +64,8 @@ var _ = Describe("a configuration", func() {
 		Entry("a temperature", func(c *llm.Config) { t := 2.1; c.Temperature = &t }, "outside [0,2]"),
 		Entry("max_tokens", func(c *llm.Config) { c.MaxTokens = 0 }, "max_tokens"),
 		Entry("max_iterations", func(c *llm.Config) { c.MaxIterations = 0 }, "max_iterations"),
+		Entry("a cache", func(c *llm.Config) { c.CacheTTL, c.CacheMessages = "1h", true }, ""),
+		Entry("a cache of another time", func(c *llm.Config) { c.CacheTTL = "2h" }, "cache_ttl"),
 		Entry("a budget", func(c *llm.Config) { c.Thinking.BudgetTokens = number(1024) }, ""),
 		Entry("a small budget", func(c *llm.Config) { c.Thinking.BudgetTokens = number(1023) }, "from 1024"),
 		Entry("a budget above the reply", func(c *llm.Config) { c.Thinking.BudgetTokens = number(2000) }, "leaves nothing"),

@@ -46,6 +46,10 @@ var _ = Describe("the catalog", func() {
 		Entry(nil, "compat", "localhost:11434", "Authorization", "Bearer key-0123456789"),
 		Entry(nil, "openai_compatible", "localhost:11434", "Authorization", "Bearer key-0123456789"),
 	)
+	It("does not take a setting that it would not follow", func() {
+		_, err := catalog.Get(llm.Config{Provider: "anthropic", Model: "m", MaxTokens: 1, MaxIterations: 1, CacheTTL: "5m"}, &refusing{})
+		Expect(err).To(MatchError(ContainSubstring("cache")))
+	})
 	It("says which providers there are", func() {
 		_, err := catalog.Get(llm.Config{Provider: "antropic", Model: "m"}, &refusing{})
 		Expect(failure.CodeOf(err)).To(Equal(failure.Input))
