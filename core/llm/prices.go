@@ -21,11 +21,12 @@ func (p Price) Cost(u conversation.Usage) money.USD {
 	return money.PerMillion(p.Input, fresh) + money.PerMillion(p.CachedInput, u.CacheReadTokens) + money.PerMillion(p.CacheWrite, u.CacheWriteTokens) + money.PerMillion(p.Output, u.OutputTokens)
 }
 
-// Prices is a table of prices. It is a value: [Prices.Merge] gives a new one.
+// Prices is a table of prices, and of what else is known of models ([Prices.Model]). It is a value: [Prices.Merge] gives a new one.
 type Prices struct {
 	// Date is the day on which the prices were looked up, as 2026-11-30, and Source is where.
 	Date, Source string
-	vendors      map[string]map[string]Price
+	vendors      map[string]map[string]*Price // nil: unknown
+	models       map[string]map[string]ModelInfo
 }
 
 //go:embed prices.yaml
@@ -39,9 +40,13 @@ type priceFile struct {
 	Date    string                           `yaml:"date,required"`
 	Source  string                           `yaml:"source,required"`
 	Prices  map[string]map[string]priceEntry `yaml:"prices,required"`
+	Models  map[string]map[string]modelEntry `yaml:"models"`
 }
 
-type priceEntry struct{ Price }
+type priceEntry struct {
+	Price
+	unknown bool
+}
 
 type priceKeys struct {
 	Input       *float64 `yaml:"input,required" schema:"price"`
@@ -52,6 +57,10 @@ type priceKeys struct {
 
 // DecodeStrict implements [strict.Decoder].
 func (e *priceEntry) DecodeStrict(n strict.Node, p *strict.Problems) {
+	if n.Kind() == strict.String && n.Text() == unknown {
+		e.unknown = true
+		return
+	}
 	var keys priceKeys
 	strict.Decode(n, &keys, p)
 	read := func(key string, dollars *float64, otherwise money.USD) money.USD {
@@ -71,12 +80,13 @@ func (e *priceEntry) DecodeStrict(n strict.Node, p *strict.Problems) {
 	e.Output = read("output", keys.Output, 0)
 }
 
-// LoadPrices reads a price file: version 1, the date and source of the prices, and prices by vendor and model in USD per million tokens.
+// LoadPrices reads a price file: version 1, the date and source of the prices, and prices by vendor and model in USD per million tokens. Beside them may stand the models' sizes and abilities. "unknown" in the place of either takes away what a table below says.
 //
 //	version: 1
 //	date: 2026-11-30
 //	source: our contract
 //	prices: {openai: {gpt-4o-mini: {input: 0.15, cached_input: 0.075, output: 0.6}}}
+//	models: {openai: {gpt-4o-mini: {context: 128000, output: 16384, can: [tools, images]}}}
 //
 // file is its name for messages. All problems are reported at once, with their places.
 func LoadPrices(file string, data []byte) (Prices, error) {
@@ -90,13 +100,24 @@ func LoadPrices(file string, data []byte) (Prices, error) {
 	if v := n.Get("version"); f.Version != 1 && v.Kind() == strict.Int {
 		p.Key("version").Add(v.Pos(), "this program reads version: 1", "unknown version %d", f.Version)
 	}
-	prices := Prices{Date: f.Date, Source: f.Source, vendors: map[string]map[string]Price{}}
+	prices := Prices{Date: f.Date, Source: f.Source, vendors: map[string]map[string]*Price{}}
 	for vendor, models := range f.Prices {
-		table := make(map[string]Price, len(models))
+		table := make(map[string]*Price, len(models))
 		for model, entry := range models {
-			table[model] = entry.Price
+			table[model] = &entry.Price
+			if entry.unknown {
+				table[model] = nil
+			}
 		}
 		prices.vendors[vendor] = table
+	}
+	prices.models = map[string]map[string]ModelInfo{}
+	for vendor, models := range f.Models {
+		table := make(map[string]ModelInfo, len(models))
+		for model, entry := range models {
+			table[model] = entry.ModelInfo
+		}
+		prices.models[vendor] = table
 	}
 	return prices, p.Err()
 }
@@ -106,38 +127,53 @@ func PricesSchema() strict.Schema {
 	s := &strict.Schemas{Named: map[string]func() strict.Schema{
 		"version": func() strict.Schema { return strict.Schema{"const": 1} },
 		"price":   func() strict.Schema { return strict.OrNull(strict.Schema{"type": "number", "minimum": 0}) },
+		"count":   func() strict.Schema { return strict.OrNull(strict.Schema{"type": "integer", "minimum": 1}) },
+		"abilities": func() strict.Schema {
+			return strict.Schema{"type": "array", "items": strict.Schema{"enum": ModelAbilities}}
+		},
 	}}
 	s.Types = map[reflect.Type]func() strict.Schema{
-		reflect.TypeFor[priceEntry](): func() strict.Schema { return s.Of(reflect.TypeFor[priceKeys]()) },
+		reflect.TypeFor[priceEntry](): func() strict.Schema { return orUnknown(s.Of(reflect.TypeFor[priceKeys]())) },
+		reflect.TypeFor[modelEntry](): func() strict.Schema { return orUnknown(s.Of(reflect.TypeFor[modelKeys]())) },
 	}
 	return s.Root(priceFile{}, "echoeval prices")
 }
 
+func orUnknown(s strict.Schema) strict.Schema {
+	return strict.Schema{"anyOf": []any{s, strict.Schema{"const": unknown}}}
+}
+
 // Merge returns a table in which the prices of override take the place of those of the same vendor and model. Date and source become those of override, where it has them.
 func (p Prices) Merge(override Prices) Prices {
-	merged := Prices{Date: p.Date, Source: p.Source, vendors: maps.Clone(p.vendors)}
-	if merged.vendors == nil {
-		merged.vendors = map[string]map[string]Price{}
-	}
+	merged := Prices{Date: p.Date, Source: p.Source, vendors: over(p.vendors, override.vendors), models: over(p.models, override.models)}
 	if override.Date != "" {
 		merged.Date = override.Date
 	}
 	if override.Source != "" {
 		merged.Source = override.Source
 	}
-	for vendor, models := range override.vendors {
-		table := maps.Clone(merged.vendors[vendor])
+	return merged
+}
+
+// over lays the models of override over those of base; both stay as they are.
+func over[V any](base, override map[string]map[string]V) map[string]map[string]V {
+	merged := maps.Clone(base)
+	if merged == nil {
+		merged = map[string]map[string]V{}
+	}
+	for vendor, models := range override {
+		table := maps.Clone(merged[vendor])
 		if table == nil {
-			table = map[string]Price{}
+			table = map[string]V{}
 		}
 		maps.Copy(table, models)
-		merged.vendors[vendor] = table
+		merged[vendor] = table
 	}
 	return merged
 }
 
 // Price returns the price of a vendor's model: the one under its exact name, else the one under its name without the date of a snapshot, -2024-07-18 or -20240718. There is no guess beyond that: a model that is not listed is unknown.
-func (p Prices) Price(vendor, model string) (Price, bool) {
+func (p Prices) Price(vendor, model string) (_ Price, known bool) {
 	models := p.vendors[vendor]
 	price, ok := models[model]
 	if !ok {
@@ -145,7 +181,10 @@ func (p Prices) Price(vendor, model string) (Price, bool) {
 			price, ok = models[undated]
 		}
 	}
-	return price, ok
+	if price == nil {
+		return Price{}, false
+	}
+	return *price, ok
 }
 
 // Cost returns what a reply of a vendor's model cost, and false where the price is not known.

@@ -31,6 +31,7 @@ var formats = []struct {
 }{
 	{func(path string) bool { return strings.HasPrefix(path, openAIPath) }, func(e *engine) http.Handler { return &openAI{e} }},
 	{func(path string) bool { return strings.HasPrefix(path, responsesPath) }, func(e *engine) http.Handler { return &responses{&openAI{e}} }},
+	{func(path string) bool { return strings.HasPrefix(path, embeddingsPath) }, func(e *engine) http.Handler { return &embeddings{&openAI{e}} }},
 	{func(path string) bool { return strings.HasPrefix(path, anthropicPath) }, func(e *engine) http.Handler { return &anthropic{e} }},
 	{geminiServes, func(e *engine) http.Handler { return &gemini{e} }},
 	{func(path string) bool { return strings.HasPrefix(path, bedrockPath) }, func(e *engine) http.Handler { return &bedrock{e} }},

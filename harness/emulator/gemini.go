@@ -77,6 +77,10 @@ func (g *gemini) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, c, &geminiError{status: 400, word: invalidArgument, message: "Invalid JSON payload received. " + shorten(err.Error(), 200)})
 		return
 	}
+	if c.embeds() {
+		g.embed(w, c, &root)
+		return
+	}
 	q := &query{model: c.model, attempt: attempt(r.Header.Get("X-Stainless-Retry-Count"))}
 	q.digest = root.digest()
 	// The model and how the reply is sent stand in the address. Whether it is a stream takes no part: it says the same then.
@@ -116,8 +120,8 @@ func (g *gemini) admit(r *http.Request) (*geminiCall, *geminiError) {
 	params := r.URL.Query()
 	c.sse = params.Get("alt") == "sse"
 	switch {
-	case !ok || c.model == "" || c.method != geminiBlocking && c.method != geminiStreaming:
-		return c, &geminiError{status: 404, word: "NOT_FOUND", message: "The emulator has no " + printable(r.Method) + " " + printable(r.URL.Path) + ", only POST " + geminiPath + "models/MODEL:" + geminiBlocking + " and :" + geminiStreaming}
+	case !ok || c.model == "" || c.method != geminiBlocking && c.method != geminiStreaming && !c.embeds():
+		return c, &geminiError{status: 404, word: "NOT_FOUND", message: "The emulator has no " + printable(r.Method) + " " + printable(r.URL.Path) + ", only POST " + geminiPath + "models/MODEL:" + geminiBlocking + ", :" + geminiStreaming + ", :" + geminiEmbed + " and :" + geminiEmbedBatch}
 	case r.Method != http.MethodPost:
 		return c, &geminiError{status: 405, word: "UNIMPLEMENTED", message: "Not allowed to " + printable(r.Method) + " on " + printable(r.URL.Path)}
 	}

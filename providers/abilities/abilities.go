@@ -44,6 +44,8 @@ type Set struct {
 	Opaque bool
 	// ObjectArguments: the arguments of a call are an object by the format, so that none can be malformed.
 	ObjectArguments bool
+	// Embeddings: the provider has embeddings too, shown by a suite of their own.
+	Embeddings bool
 	// MixedEnums: an enum in a tool's schema may hold more than strings.
 	MixedEnums bool
 }
@@ -72,6 +74,7 @@ var Abilities = []Ability{
 	{"reasoning tokens", false, func(s Set) bool { return s.ReasoningTokens }},
 	{"$ref in schemas", false, func(s Set) bool { return s.References }},
 	{"mixed enums", false, func(s Set) bool { return s.MixedEnums }},
+	{"embeddings", true, func(s Set) bool { return s.Embeddings }},
 	{"request ids", false, func(s Set) bool { return s.RequestIDs }},
 }
 
@@ -86,14 +89,14 @@ var Table = []Row{
 	{Name: "compat", Provider: "compat", Set: without(chat, func(s *Set) { s.Documents = false })},
 	{Name: "gemini", Provider: "gemini", Set: Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true, Embeddings: true,
 	}},
 	{Name: "openai", Provider: "openai", Set: chat},
 	{Name: "openai, Responses API", Provider: "openai", Set: without(chat, func(s *Set) { s.References = false })},
 }
 
 var (
-	chat     = Set{Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true}
+	chat     = Set{Embeddings: true, Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true}
 	messages = Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true,
 		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true,

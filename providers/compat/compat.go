@@ -39,15 +39,24 @@ func Quirks() openai.Quirks {
 
 // New returns a model that sends its requests through rt. No key is needed: where the server wants one, rt adds it.
 func New(config Config, rt http.RoundTripper) (llm.Model, error) {
+	under, err := config.underneath()
+	if err != nil {
+		return nil, err
+	}
+	return openai.New(under, rt)
+}
+
+// underneath is the configuration of the protocol's package.
+func (config Config) underneath() (openai.Config, error) {
 	if config.Vendor == "" {
 		config.Vendor = Name
 	}
 	if config.BaseURL == "" {
-		return nil, failure.WithHint(failure.New(failure.Input, "%s: no base_url is given", config.Vendor), "add the server's address, as in base_url: http://127.0.0.1:11434/v1")
+		return openai.Config{}, failure.WithHint(failure.New(failure.Input, "%s: no base_url is given", config.Vendor), "add the server's address, as in base_url: http://127.0.0.1:11434/v1")
 	}
 	if config.Quirks == nil {
 		quirks := Quirks()
 		config.Quirks = &quirks
 	}
-	return openai.New(openai.Config{Vendor: config.Vendor, BaseURL: config.BaseURL, Model: config.Model, API: config.API, Placeholder: config.Placeholder, Clock: config.Clock, Quirks: config.Quirks}, rt)
+	return openai.Config{Vendor: config.Vendor, BaseURL: config.BaseURL, Model: config.Model, API: config.API, Placeholder: config.Placeholder, Clock: config.Clock, Quirks: config.Quirks}, nil
 }

@@ -33,6 +33,18 @@ var _ = providertest.Run(providertest.Suite{
 	ContentType:  "text/event-stream",
 })
 
+var _ = providertest.RunEmbed(providertest.EmbedSuite{
+	Name: "compat",
+	New: func(url string, rt http.RoundTripper) (llm.Embedder, error) {
+		return compat.NewEmbedder(compat.Config{BaseURL: url + "/v1", Model: "nomic-embed-text"}, rt)
+	},
+	Batch: 2048,
+	Reply: func(vector string) string {
+		return `{"object":"list","data":[{"object":"embedding","index":0,"embedding":` + vector + `}],"model":"m","usage":{"prompt_tokens":1,"total_tokens":1}}`
+	},
+	Usage: true,
+})
+
 type server struct{ body string }
 
 func (s *server) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -19,3 +19,12 @@ var _ = providertest.Run(providertest.Suite{
 
 	BrokenStream: providertest.GeminiBrokenStream, ContentType: "text/event-stream", UnknownBlock: providertest.GeminiUnknownBlock,
 })
+
+var _ = providertest.RunEmbed(providertest.EmbedSuite{
+	Name: "gemini",
+	New: func(url string, rt http.RoundTripper) (llm.Embedder, error) {
+		return gemini.NewEmbedder(gemini.Config{BaseURL: url, Model: "gemini-embedding-001"}, rt)
+	},
+	Batch: 100,
+	Reply: func(vector string) string { return `{"embeddings":[{"values":` + vector + `}]}` },
+})

@@ -74,6 +74,14 @@ type Config struct {
 
 // New returns a model that sends its requests through rt. It needs no key: rt adds it, in [KeyHeader]. The model is safe for concurrent use.
 func New(config Config, rt http.RoundTripper) (llm.Model, error) {
+	m, err := newModel(config, rt)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func newModel(config Config, rt http.RoundTripper) (*model, error) {
 	if config.BaseURL == "" {
 		config.BaseURL = BaseURL
 	}

@@ -32,3 +32,15 @@ var _ = providertest.Run(providertest.Suite{
 	UnknownBlock: providertest.ResponsesUnknownBlock,
 	ContentType:  "text/event-stream",
 })
+
+var _ = providertest.RunEmbed(providertest.EmbedSuite{
+	Name: "openai",
+	New: func(url string, rt http.RoundTripper) (llm.Embedder, error) {
+		return openai.NewEmbedder(openai.Config{BaseURL: url + "/v1", Model: "text-embedding-3-small"}, rt)
+	},
+	Batch: 2048,
+	Reply: func(vector string) string {
+		return `{"object":"list","data":[{"object":"embedding","index":0,"embedding":` + vector + `}],"model":"m","usage":{"prompt_tokens":1,"total_tokens":1}}`
+	},
+	Usage: true,
+})

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/echoeval/echoeval/core/clock"
+	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/providers/reason"
 )
 
@@ -14,11 +16,14 @@ import (
 type call struct {
 	patch    patch
 	blocking bool
+	// whole keeps the reply's body from the SDK, which is shown an empty object.
+	whole bool
 
 	// Set by the dialect when the reply has begun.
 	status    int
 	requestID string
 	retries   int
+	body      []byte // where whole is set
 }
 
 type callKey struct{}
@@ -49,6 +54,14 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, refusal(d.vendor, resp, d.clock.Now())
+	}
+	if c.whole {
+		defer func() { _ = resp.Body.Close() }()
+		if c.body, err = transport.Whole(resp.Body, maxEmbedReply); err != nil {
+			return nil, err
+		}
+		resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("{}")), -1
+		return resp, nil
 	}
 	resp.Body = newFrames(reason.Bound(resp.Body))
 	return resp, nil

@@ -87,6 +87,14 @@ type Quirks struct {
 
 // New returns a model that sends its requests through rt. It needs no key: rt adds it. The model is safe for concurrent use.
 func New(config Config, rt http.RoundTripper) (llm.Model, error) {
+	m, err := newModel(config, rt)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func newModel(config Config, rt http.RoundTripper) (*model, error) {
 	if config.Vendor == "" {
 		config.Vendor = Name
 	}

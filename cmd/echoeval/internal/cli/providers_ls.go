@@ -19,7 +19,7 @@ var addresses = map[string]string{
 }
 
 func newProviders(s *State) *cobra.Command {
-	return group("providers", "Whom a dataset can ask", "more", newProvidersLs(s))
+	return group("providers", "Whom a dataset can ask", "more", newProvidersLs(s), newProvidersCheck(s))
 }
 
 // listedProvider is one provider as it is set up on this machine. No value of a variable is in it.
@@ -66,11 +66,15 @@ func listProviders(s *State) []listedProvider {
 }
 
 func newProvidersLs(s *State) *cobra.Command {
-	var asJSON bool
+	var asJSON, models bool
 	cmd := &cobra.Command{
 		Use: "ls", Short: "List providers, what each can do, and whether it is set up", Args: between(0, 0, "no arguments"),
-		Long: "List providers, what each can do, and whether it is set up on this machine. Keys are named, never shown. A replay needs none of them.",
+		Long: "List providers, what each can do, and whether it is set up on this machine. Keys are named, never shown. A replay needs none of them.\n\n" +
+			"With --models list what is known of models instead: how many tokens they take and give, what these cost, and what the models can do. The project's prices lie over the built-in table.",
 		RunE: func(*cobra.Command, []string) error {
+			if models {
+				return listModels(s, asJSON)
+			}
 			list := listProviders(s)
 			if asJSON {
 				return printJSON(s, list)
@@ -90,13 +94,14 @@ func newProvidersLs(s *State) *cobra.Command {
 				case l.Note != nil:
 					where = *l.Note
 				}
-				if _, err := fmt.Fprintf(s.Stdout, "%-9s %-28s %-38s %s\n", l.Name, setup, strings.Join(l.Can, ", "), where); err != nil {
+				if _, err := fmt.Fprintf(s.Stdout, "%-9s %-28s %-54s %s\n", l.Name, setup, strings.Join(l.Can, ", "), where); err != nil {
 					return unwritable(err)
 				}
 			}
-			return nil
+			return sayIgnored(s)
 		},
 	}
+	cmd.Flags().BoolVar(&models, "models", false, "list models with their sizes, prices and abilities")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
