@@ -27,6 +27,8 @@ var Rules = []Rule{
 		Why: "a path of one machine is wrong on every other, and tells about its owner"},
 	{Name: "registry-hosts", Check: checkRegistryHosts,
 		Why: "where packages come from is a setting of the machine that builds"},
+	{Name: "merge-marks", Check: checkMergeMarks,
+		Why: "a file that git could not merge says two things at once"},
 	{Name: "links", Check: checkLinks,
 		Why: "a dead link costs each reader the same search"},
 	{Name: "doc-paths", Check: checkDocPaths,

@@ -166,6 +166,9 @@ var breaches = map[string]breach{
 	"the module proxy": {"registry-hosts",
 		map[string]string{"Makefile": "x:\n\tGOPROXY=https://proxy.golang.org go build\n"}, "Makefile:2", "proxy.golang.org"},
 
+	"a merge that was not finished": {"merge-marks",
+		map[string]string{"docs/a.md": "one\n<<<<<<< HEAD\ntwo\n"}, "docs/a.md:2", "unfinished merge"},
+
 	"a link to a file that is gone": {"links",
 		map[string]string{"docs/a.md": "# A\n\nsee [b](b.md)\n"}, "docs/a.md:3", "there is no docs/b.md"},
 	"a link to a heading that is gone": {"links",

@@ -31,6 +31,12 @@ func checkMachinePaths(t *Tree) (looked int, found []Violation) {
 	})
 }
 
+func checkMergeMarks(t *Tree) (looked int, found []Violation) {
+	return checkLines(t, func(line string) (what string, ok bool) {
+		return "a mark of an unfinished merge", strings.HasPrefix(line, "<<<<<<< ") || strings.HasPrefix(line, ">>>>>>> ")
+	})
+}
+
 func checkRegistryHosts(t *Tree) (looked int, found []Violation) {
 	return checkLines(t, func(line string) (what string, ok bool) {
 		host := registryHost.FindString(line)
