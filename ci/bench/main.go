@@ -387,7 +387,7 @@ func (b *bench) recording() error {
 
 // provider compares a whole call through each provider with the bare SDK.
 func (b *bench) provider() error {
-	for _, vendor := range []string{"openai", "anthropic", "gemini"} {
+	for _, vendor := range []string{"openai", "anthropic", "gemini", "bedrock"} {
 		found, err := goBench("./providers/"+vendor, "BenchmarkCall$", "2000x")
 		if err != nil {
 			return err
