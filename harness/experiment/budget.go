@@ -22,10 +22,14 @@ const assumedOutput = 4096
 // Budget bounds the money that a run spends now. What a call may cost is reserved before it is made and settled when its usage is known, so that calls that run side by side cannot overdraw it together. It is safe for concurrent use.
 //
 // The reservation takes a byte of the request for half a token, which is more than any tokenizer needs for text, and the reply's bound (max_tokens, else 4,096) for its tokens. A reply that was cut off is charged as reserved: nobody knows what it cost.
+//
+// A call for which there is enough only if those under way cost less than was reserved for them waits until they are settled: what is refused does not depend on how many calls run side by side.
 type Budget struct {
-	mu      sync.Mutex
-	left    money.USD
-	refused bool
+	mu       sync.Mutex
+	left     money.USD
+	reserved money.USD     // by calls under way
+	settled  chan struct{} // closed when the next of them is settled; nil where nobody waits
+	refused  bool
 }
 
 // NewBudget returns a budget of that amount.
@@ -41,21 +45,42 @@ func (b *Budget) Spent() bool {
 	return b.refused
 }
 
-func (b *Budget) reserve(amount money.USD) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if amount > b.left {
-		b.refused = true
-		return fmt.Errorf("%w: %s USD are left, and the next call may cost %s", errBudget, b.left, amount)
+func (b *Budget) reserve(ctx context.Context, amount money.USD) error {
+	for {
+		b.mu.Lock()
+		if amount <= b.left {
+			b.left -= amount
+			b.reserved += amount
+			b.mu.Unlock()
+			return nil
+		}
+		if amount > b.left+b.reserved {
+			defer b.mu.Unlock()
+			b.refused = true
+			return fmt.Errorf("%w: %s USD are left, and the next call may cost %s", errBudget, b.left+b.reserved, amount)
+		}
+		if b.settled == nil {
+			b.settled = make(chan struct{})
+		}
+		settled := b.settled
+		b.mu.Unlock()
+		select {
+		case <-settled:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	b.left -= amount
-	return nil
 }
 
 func (b *Budget) settle(reserved, cost money.USD) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.left += reserved - cost
+	b.reserved -= reserved
+	if b.settled != nil {
+		close(b.settled)
+		b.settled = nil
+	}
 }
 
 // budgeted reserves before each request of a model.
@@ -74,7 +99,7 @@ func (m budgeted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Eve
 			yield(nil, fmt.Errorf("%w: no price is known", errBudget))
 			return
 		}
-		if err := m.budget.reserve(reserved); err != nil {
+		if err := m.budget.reserve(ctx, reserved); err != nil {
 			yield(nil, err)
 			return
 		}

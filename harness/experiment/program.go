@@ -199,7 +199,7 @@ func (r *itemRun) program() Target {
 }
 
 // reserve takes what a request of a program may cost out of the budget.
-func (r *itemRun) reserve(vendor, model string, size, most int) (func(*conversation.Usage), error) {
+func (r *itemRun) reserve(ctx context.Context, vendor, model string, size, most int) (func(*conversation.Usage), error) {
 	if most == 0 {
 		most = assumedOutput
 	}
@@ -207,7 +207,7 @@ func (r *itemRun) reserve(vendor, model string, size, most int) (func(*conversat
 	if !ok {
 		return nil, fmt.Errorf("%w: no price is known for %s of %s", errBudget, model, vendor)
 	}
-	if err := r.opts.Budget.reserve(reserved); err != nil {
+	if err := r.opts.Budget.reserve(ctx, reserved); err != nil {
 		return nil, err
 	}
 	return func(u *conversation.Usage) {

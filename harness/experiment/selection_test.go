@@ -153,6 +153,15 @@ var _ = Describe("a budget", func() {
 		Expect(summary.Counts.Pass).To(BeNumerically(">", 0))
 	})
 
+	It("lets calls wait for those under way, so that it covers as much side by side as one after the other", func(ctx context.Context) {
+		p := many(10)
+		p.opts.Concurrency = 8
+		p.opts.Budget = experiment.NewBudget(money.USD(4096 + 190)) // twenty calls cost 200, and what is left covers the last one's reservation
+		summary, _ := p.run(ctx)
+		Expect(summary.Counts.Pass).To(Equal(20))
+		Expect(summary.Cost.SpentNowUSD).To(Equal(money.USD(200)))
+	})
+
 	It("is not asked in a replay", func(ctx context.Context) {
 		p := newProject(head + "items:\n  - {id: one, input: x, checks: [{contains: ok}], script: [{text: ok}]}\n")
 		p.run(ctx)

@@ -29,7 +29,7 @@ type Item struct {
 	// Clock is the item's.
 	Clock clock.Clock
 	// Reserve is asked before a request to a model of that vendor is sent; size is the request's in bytes, most how many tokens the answer may have, 0 where it does not say. The function that it returns is told the usage, nil where the answer did not say. An error refuses the request. nil asks nobody.
-	Reserve func(vendor, model string, size, most int) (settle func(*conversation.Usage), err error)
+	Reserve func(ctx context.Context, vendor, model string, size, most int) (settle func(*conversation.Usage), err error)
 	// Wrap puts recorder, replayer and mocks around a tool that the program runs itself.
 	Wrap func(tool.Tool) tool.Tool
 }
@@ -260,7 +260,7 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 	live, err := r.dial(to.service, req.Header)
 	settle := func(*conversation.Usage) {}
 	if err == nil && u.Reserve != nil && x.asked() {
-		settle, err = u.reserve(x)
+		settle, err = u.reserve(req.Context(), x)
 	}
 	if err != nil {
 		x.Err = err
@@ -383,12 +383,12 @@ func (r *recorder) dial(service Service, header http.Header) (http.RoundTripper,
 	return rt, nil
 }
 
-func (u *underWay) reserve(x *Exchange) (func(*conversation.Usage), error) {
+func (u *underWay) reserve(ctx context.Context, x *Exchange) (func(*conversation.Usage), error) {
 	model, most := "", 0
 	if reader := readerOf(x.Path); reader != nil && reader.bound != nil {
 		model, most = reader.bound(x.Request)
 	}
-	return u.Reserve(x.Service.Name, model, len(x.Request), most)
+	return u.Reserve(ctx, x.Service.Name, model, len(x.Request), most)
 }
 
 // usage is what the reply says that it took, nil where it does not or cannot be read.

@@ -150,7 +150,7 @@ var _ = Describe("a recorder", func() {
 	It("ends the item with what nobody may spend or dial", func() {
 		broke := errors.New("nothing is left")
 		item := Item{Transport: func(http.RoundTripper) http.RoundTripper { return replying(200, "{}") }}
-		item.Reserve = func(vendor, model string, size, most int) (func(*conversation.Usage), error) {
+		item.Reserve = func(_ context.Context, vendor, model string, size, most int) (func(*conversation.Usage), error) {
 			Expect([]any{vendor, model, most}).To(Equal([]any{"openai", "m", 9}))
 			return nil, broke
 		}

@@ -393,7 +393,7 @@ func (p *printer) causes(list []results.Cause) {
 		if e := c.First.Error; e != nil {
 			p.whole("message", e.Message)
 			if e.Hint != nil {
-				p.field("hint", *e.Hint)
+				p.whole("hint", *e.Hint)
 			}
 		}
 		if c.Status == eval.Stale && c.Cause != eval.CauseDrift && c.First.Cassette != nil {

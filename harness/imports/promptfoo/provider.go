@@ -239,6 +239,11 @@ func (im *importer) settings(c *column, config strict.Node) {
 				add("parallel_tool_calls", imports.Of(v))
 				continue
 			}
+		case "region":
+			if v.Kind() == strict.String && c.vendor == "bedrock" {
+				add("region", imports.Of(v))
+				continue
+			}
 		case "reasoning_effort":
 			if v.Kind() == strict.String {
 				add("reasoning_effort", imports.Of(v))

@@ -18,13 +18,14 @@ import (
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/providers/anthropic"
+	"github.com/echoeval/echoeval/providers/bedrock"
 	"github.com/echoeval/echoeval/providers/gemini"
 	"github.com/echoeval/echoeval/providers/openai"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
 // probes names a cheap model of each vendor whose address is known, for a call that only shows whether the vendor answers.
-var probes = map[string]string{anthropic.Name: "claude-haiku-4-5", openai.Name: "gpt-4o-mini", gemini.Name: "gemini-2.5-flash"}
+var probes = map[string]string{anthropic.Name: "claude-haiku-4-5", openai.Name: "gpt-4o-mini", gemini.Name: "gemini-2.5-flash", bedrock.Name: "amazon.nova-lite-v1:0"}
 
 // probeTimeout bounds one such call.
 const probeTimeout = 30 * time.Second
@@ -88,7 +89,7 @@ func (o *providersCheck) run(ctx context.Context, s *State) error {
 				}
 			}
 			if s.ci() && !o.allowNetwork && !loopback(target) {
-				return failure.WithHint(failure.New(failure.Input, "--live would dial %s, and CI is set", target.Hostname()), "--allow-network permits it")
+				return failure.WithHint(failure.New(failure.Input, "--live would dial %s, and CI is set", cmp.Or(target.Hostname(), l.Name)), "--allow-network permits it")
 			}
 			c.Model = &model
 			p := dataset.Provider{ID: l.Name, Vendor: l.Name, Model: model}

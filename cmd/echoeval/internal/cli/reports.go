@@ -137,13 +137,16 @@ func newShow(s *State) *cobra.Command {
 			}
 			defer run.Close()
 			opts := reports.Options{Width: s.tableWidth(), Color: s.color(noColor), All: all}
+			if len(args) == 1 && provider != "" {
+				return usage("echoeval show "+args[0]+" ITEM --provider "+quote(provider), "--provider wants an item")
+			}
 			if len(args) == 1 {
 				return terminal.Write(s.Stdout, run, opts)
 			}
 			return terminal.Show(s.Stdout, run, args[1], provider, opts)
 		},
 	}
-	cmd.Flags().StringVar(&provider, "provider", "", "only this column")
+	cmd.Flags().StringVar(&provider, "provider", "", "only this column of the item")
 	cmd.Flags().StringVar(&out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
 	cmd.Flags().BoolVar(&all, "all", false, "show everything, cut nothing")
 	cmd.Flags().BoolVar(&noColor, "no-color", false, "no colours")

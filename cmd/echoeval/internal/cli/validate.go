@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -173,6 +174,9 @@ func validateFile(s *State, file string) (validated, error) {
 		return v, failure.WithHint(failure.New(failure.Input, "%s cannot be read: %s", file, failure.Reason(err)), "check the path")
 	}
 	defer in.Close()
+	if info, err := in.Stat(); err == nil && info.IsDir() {
+		return v, failure.WithHint(failure.New(failure.Input, "%s is no file", file), "name its files: %s/*.yaml", strings.TrimSuffix(file, "/"))
+	}
 	// A list of items may be too long for a tree. What is wrong with it is told by who reads it.
 	n, _, err := strict.Split(file, in, "items")
 	if n.IsZero() {
