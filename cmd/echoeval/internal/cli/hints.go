@@ -8,6 +8,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"syscall"
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
@@ -69,6 +70,10 @@ func hintFor(s *State, p dataset.Provider, v vendor, upstream *url.URL) func(*ll
 			return fmt.Sprintf("check the host in %s (%s), and that this machine resolves names", flag, address)
 		case e.Code == transport.CauseTLS:
 			return fmt.Sprintf("check %s (%s); where a proxy or server has a certificate of your own, name its authority: SSL_CERT_FILE=ca.pem", flag, address)
+		case errors.Is(e, syscall.ECONNREFUSED):
+			return fmt.Sprintf("nothing listens there: check %s (%s)", flag, address)
+		case e.Status >= http.StatusMultipleChoices && e.Status < http.StatusBadRequest, e.Status == http.StatusOK && !e.Retryable && e.Type == "" && e.Err != nil && !errors.Is(e, context.Canceled) && !errors.Is(e, context.DeadlineExceeded):
+			return fmt.Sprintf("what answers there does not speak the API of %s: check %s (%s)", p.Vendor, flag, address)
 		}
 		return ""
 	}
