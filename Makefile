@@ -19,7 +19,7 @@ build: ## build the static binary bin/echoeval
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/echoeval ./cmd/echoeval
 
 test: ## run all tests with the race detector, in random order
-	go test -race -count=1 -shuffle=on ./...
+	go test -race -count=1 -shuffle=on -timeout=30m ./...
 
 kill: ## kill 500 commands at random and go on with each; the suite kills a few
 	ECHOEVAL_KILLS=500 go test -count=1 -v -timeout 90m ./cmd/echoeval -ginkgo.v -ginkgo.focus 'kill -9 at random'
