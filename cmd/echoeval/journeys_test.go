@@ -150,8 +150,6 @@ var _ = Describe("the journey", func() {
 
 	It("(d) of three providers, repeated, within twenty dollars", func() {
 		p := exampleProject()
-		// A vendor that refuses each of fifteen requests once, whatever the pace, would have each of them waited for.
-		p.edit("datasets/emulator/quickstart.yaml", "          - error: {status: 429, retry_after: 2s}\n            latency: 35ms\n", "")
 		p.write("evals/shared.yaml", "version: 1\nproviders:\n  - {id: haiku, provider: anthropic, model: claude-haiku-4-5, price: {input: 1.0, output: 5.0}}\n")
 		p.write("echoeval.yaml", "version: 1\ndatasets: [datasets/*.yaml]\nuse: [evals/*.yaml]\n")
 		e := p.emulate("datasets/emulator/quickstart.yaml")

@@ -179,11 +179,12 @@ func (l *limiter) adapt(number int, resp *http.Response) {
 		now := l.clock.Now()
 		switch {
 		case tooMuch:
+			held := l.hold
 			if d, ok := asked(resp, now); ok && d <= maxHold && l.hold.Before(now.Add(d)) {
 				l.hold = now.Add(d)
 			}
 			if number > l.cut {
-				l.pace.lower(now)
+				l.pace.lower(now, held)
 			}
 		case resp.StatusCode < http.StatusInternalServerError:
 			l.pace.answered(now)

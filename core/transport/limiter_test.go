@@ -168,6 +168,43 @@ func TestLimiterRecoversAfterABurstOfRefusals(t *testing.T) {
 	})
 }
 
+// A vendor may refuse for reasons of its own. Going slower and slower would not help it, and the run would never end.
+func TestLimiterDoesNotCrawlWhereRefusalsDoNotDependOnThePace(t *testing.T) {
+	for _, pause := range []time.Duration{0, 2 * time.Second} {
+		t.Run(fmt.Sprintf("one request in twelve, %s to wait", pause), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := NewWithT(t)
+				var mu sync.Mutex
+				takes := about(11, 700*time.Millisecond)
+				asked, good := 0, 0
+				rt := transport.Limiter(transport.Limits{Concurrency: 16, Clock: clock.Wall{}}, roundTrip(func(*http.Request) (*http.Response, error) {
+					mu.Lock()
+					asked++
+					refused, wait := asked%12 == 0, takes()
+					if !refused {
+						good++
+					}
+					mu.Unlock()
+					if refused {
+						header := http.Header{}
+						if pause > 0 {
+							header.Set("Retry-After-Ms", fmt.Sprint(pause.Milliseconds()))
+						}
+						return &http.Response{StatusCode: http.StatusTooManyRequests, Header: header, Body: http.NoBody}, nil
+					}
+					time.Sleep(wait)
+					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+				}))
+				work(t, rt, 16, 5*time.Minute)
+				good = 0
+				work(t, rt, 16, 5*time.Minute)
+				t.Logf("%d answers", good)
+				g.Expect(float64(good)/300).To(BeNumerically(">", 1), "a second, of about three that the pauses leave with two at once")
+			})
+		})
+	}
+}
+
 func TestLimiterNeverExceedsItsBound(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,8 @@ const (
 	window, briefest = 10 * time.Second, time.Second
 	// lowered is the part of the measured rate that is left after a refusal.
 	lowered = 0.8
+	// recovered is the part of the rate that was last refused from which on another refusal speaks of the pace again, and used the part of the pace that must have been used.
+	recovered, used = 0.9, 0.6
 	// steps is how many answers make good for a whole of the rate that was left.
 	steps = 100
 	// forgotten is how long after a refusal the pace grows by more than steps.
@@ -17,7 +19,8 @@ const (
 
 // pace is how fast a vendor takes requests, as far as it has shown by refusals. The zero value is a vendor that has refused none.
 type pace struct {
-	rate, left float64 // requests a second now, and after the last refusal; 0 is no limit
+	rate, left float64 // requests a second now, and after it was last lowered; 0 is no limit
+	refusedAt  float64 // what was measured then
 	refused    time.Time
 	answers    [64]time.Time // the latest; a ring
 	n          int           // answers so far
@@ -45,17 +48,28 @@ func (p *pace) measured(now, from time.Time) float64 {
 }
 
 // lower takes a refusal in. A single one says nothing of the pace. Where nothing was answered since the last one, the rate is not what is wrong: an outage teaches nothing.
-func (p *pace) lower(now time.Time) {
+//
+// A vendor that is asked more slowly than it was when it last refused, as fast as the pace lets it, and refuses all the same does not go by the pace: then that is taken back. Since held nobody was kept back by the vendor's word.
+func (p *pace) lower(now, held time.Time) {
 	if p.rate == 0 && (p.refused.IsZero() || now.Sub(p.refused) > window) {
 		p.refused = now
 		return
 	}
-	rate := p.measured(now, p.refused)
+	from := p.refused
+	if held.After(from) {
+		from = held
+	}
+	rate := p.measured(now, from)
 	if p.rate > 0 {
 		rate = min(rate, p.rate)
 	}
 	p.refused = now
+	if p.rate > 0 && p.rate < recovered*p.refusedAt && rate > used*p.rate {
+		p.rate = p.refusedAt
+		return
+	}
 	if rate > 0 {
+		p.refusedAt = rate
 		p.rate = lowered * rate
 		p.left = p.rate
 	}
