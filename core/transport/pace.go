@@ -12,7 +12,7 @@ const (
 	// steps is how many answers make good for a whole of the rate that was left.
 	steps = 100
 	// forgotten is how long after a refusal the pace grows by more than steps.
-	forgotten = time.Minute
+	forgotten = 20 * time.Second
 	// longestGap bounds how slow a pace may be: from few answers nobody knows what the vendor takes.
 	longestGap = 10 * time.Second
 )
