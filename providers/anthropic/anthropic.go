@@ -44,7 +44,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // Name is the vendor's name.
@@ -152,7 +152,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 		}
 		r := reply{yield: yield, position: b.messages}
 		err = r.read(ctx, resp)
-		closeBody(resp.Body, r.ended)
+		_ = wire.Close(resp.Body, r.ended)
 		if err != nil && !errors.Is(err, errStopped) {
 			// The body is closed before the caller hears of the error.
 			yield(nil, m.failed(ctx, err, &c))
@@ -167,7 +167,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		return refused
 	}
 	e := &llm.Error{Vendor: Name, Status: c.status, RequestID: c.requestID, Retries: c.retries, Err: err}
-	if n, ok := reason.Retries(err); ok {
+	if n, ok := wire.Retries(err); ok {
 		e.Retries = n
 	}
 	var answered *answerError
@@ -181,9 +181,9 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 	case errors.As(err, &sent):
 		// Its text would repeat method and URL.
 		e.Err, e.Code = sent.Err, transport.Cause(err)
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, errBroken):
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true

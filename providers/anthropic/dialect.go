@@ -1,12 +1,10 @@
 package anthropic
 
 import (
-	"io"
 	"net/http"
-	"time"
 
 	"github.com/echoeval/echoeval/core/clock"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // call is what the dialect tells the model about one request, beside the SDK. It travels in the request's context.
@@ -40,28 +38,12 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if c, ok := req.Context().Value(callKey{}).(*call); ok {
-		c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), reason.Repetitions(resp)
+		c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), wire.Repetitions(resp)
 	}
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, refusal(resp, d.clock.Now())
 	}
-	resp.Body = reason.Bound(resp.Body)
+	resp.Body = wire.Bound(resp.Body)
 	return resp, nil
-}
-
-const (
-	// drainBytes and drainTime bound what is read behind the end of a reply, so that the connection can be used again and a recorder sees the body end.
-	drainBytes = 64 << 10
-	drainTime  = 100 * time.Millisecond
-)
-
-// closeBody closes a reply's body. Of one that is whole it first reads what little may follow.
-func closeBody(body io.ReadCloser, whole bool) {
-	if whole {
-		stop := time.AfterFunc(drainTime, func() { _ = body.Close() })
-		_, _ = io.CopyN(io.Discard, body, drainBytes)
-		stop.Stop()
-	}
-	_ = body.Close()
 }

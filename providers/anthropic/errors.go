@@ -11,7 +11,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // maxErrorBody is how much of a refusal is read.
@@ -23,12 +23,12 @@ var errBroken = errors.New("the reply was cut short")
 // refusal reads the reply of a status that is no success.
 func refusal(resp *http.Response, now time.Time) *llm.Error {
 	data, readErr := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	e := &llm.Error{Vendor: Name, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode), Retries: reason.Repetitions(resp)}
+	e := &llm.Error{Vendor: Name, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode), Retries: wire.Repetitions(resp)}
 	e.RetryAfter, _ = transport.RetryAfter(resp.Header, now)
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
-		e.Message = reason.Body(string(data))
+		e.Message = wire.Body(string(data))
 	}
 	if e.Message == "" {
 		e.Message = http.StatusText(resp.StatusCode)
@@ -43,7 +43,7 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 func requestID(h http.Header) string {
 	for _, name := range [...]string{"Request-Id", "X-Request-Id"} {
 		if id := h.Get(name); id != "" {
-			return reason.Excerpt(id)
+			return wire.Excerpt(id)
 		}
 	}
 	return ""
@@ -60,9 +60,9 @@ type answer struct {
 var passing = map[string]bool{"overloaded_error": true, "api_error": true, "rate_limit_error": true, "timeout_error": true}
 
 func (a answer) into(e *llm.Error) {
-	e.Message, e.Type = reason.Excerpt(a.Message), reason.Excerpt(a.Type)
+	e.Message, e.Type = wire.Excerpt(a.Message), wire.Excerpt(a.Type)
 	if e.RequestID == "" {
-		e.RequestID = reason.Excerpt(a.RequestID)
+		e.RequestID = wire.Excerpt(a.RequestID)
 	}
 	if e.Status < http.StatusBadRequest {
 		e.Retryable = passing[a.Type]

@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +17,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // lenient takes what servers send although RFC 8259 advises against it.
@@ -157,7 +155,7 @@ func (r *reply) guess(ctx context.Context, resp *http.Response) error {
 	case len(begin) == 0:
 		return errEmpty
 	}
-	return fmt.Errorf("%w: %s", errNoForm, reason.Body(string(begin)))
+	return fmt.Errorf("%w: %s", errNoForm, wire.Body(string(begin)))
 }
 
 // whole reads a blocking reply.
@@ -182,7 +180,7 @@ func (r *reply) whole(body io.Reader) error {
 		if a, ok := readAnswer(data); ok {
 			return &answerError{a}
 		}
-		return fmt.Errorf("the reply is no message: %s", reason.Excerpt(string(data)))
+		return fmt.Errorf("the reply is no message: %s", wire.Excerpt(string(data)))
 	}
 	r.begin(&w.message)
 	r.stop = w.Stop
@@ -209,7 +207,7 @@ func (r *reply) stream(ctx context.Context, resp *http.Response) error {
 	body := io.MultiReader(bytes.NewReader(first[:n]), rest)
 	if first[0] == '<' {
 		head, _ := io.ReadAll(io.LimitReader(body, maxErrorBody))
-		return fmt.Errorf("%w: %s", errNoForm, reason.Body(string(head)))
+		return fmt.Errorf("%w: %s", errNoForm, wire.Body(string(head)))
 	}
 	other := *resp
 	other.Body = io.NopCloser(body)
@@ -351,26 +349,20 @@ func (r *reply) start(index int, raw jsontext.Value) error {
 	case "tool_use":
 		id := b.ID
 		if slices.Contains(r.ids, id) && id != "" {
-			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", reason.Excerpt(id))); err != nil {
+			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", wire.Excerpt(id))); err != nil {
 				return err
 			}
 			id = ""
 		}
 		r.ids = append(r.ids, id)
 		if id == "" {
-			id = madeID(r.position, r.calls, b.Name)
+			id = wire.CallID("toolu_", r.position, r.calls, b.Name)
 		}
 		b.call = r.calls
 		r.calls++
 		return r.emit(llm.CallStart{Index: b.call, ID: id, Name: b.Name})
 	}
 	return nil
-}
-
-// madeID makes the id of a call that has none.
-func madeID(position, index int, name string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", position, index, name))
-	return "toolu_" + hex.EncodeToString(sum[:12])
 }
 
 func (r *reply) text(s string) error {
@@ -439,7 +431,7 @@ func (r *reply) finishBlock(index int) error {
 	case "redacted_thinking":
 		r.thoughts = append(r.thoughts, thought{Type: b.Type, Data: b.Data})
 	default:
-		if err := r.warn("content-opaque", fmt.Sprintf("a block of type %q is kept unread", reason.Excerpt(b.Type))); err != nil {
+		if err := r.warn("content-opaque", fmt.Sprintf("a block of type %q is kept unread", wire.Excerpt(b.Type))); err != nil {
 			return err
 		}
 		raw, err := b.opaque()

@@ -48,7 +48,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // Name is the vendor's name. Reasoning is kept under it.
@@ -177,7 +177,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 		}
 		r := reply{yield: yield, position: len(b.messages), id: c.requestID}
 		err = r.read(ctx, c.reply)
-		closeBody(c.reply.Body, r.ended)
+		_ = wire.Close(c.reply.Body, r.ended)
 		if err != nil && !errors.Is(err, errStopped) {
 			// The body is closed before the caller hears of the error.
 			yield(nil, m.failed(ctx, err, c))
@@ -213,7 +213,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		return refused
 	}
 	e := &llm.Error{Vendor: Name, Status: c.status, RequestID: c.requestID, Retries: c.retries, Err: err}
-	if n, ok := reason.Retries(err); ok {
+	if n, ok := wire.Retries(err); ok {
 		e.Retries = n
 	}
 	var answered *answerError
@@ -225,9 +225,9 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		answered.into(e)
 	case c.sent && c.status == 0:
 		e.Code = transport.Cause(err)
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, errBroken):
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true

@@ -11,7 +11,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // maxErrorBody is how much of a refusal is read.
@@ -23,11 +23,11 @@ var errBroken = errors.New("the reply was cut short")
 // refusal reads the reply of a status that is no success.
 func refusal(resp *http.Response, now time.Time) *llm.Error {
 	data, readErr := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	e := &llm.Error{Vendor: Name, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode), Retries: reason.Repetitions(resp)}
+	e := &llm.Error{Vendor: Name, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode), Retries: wire.Repetitions(resp)}
 	e.RetryAfter, _ = transport.RetryAfter(resp.Header, now)
 	a, ok := readAnswer(data)
 	if !ok {
-		a.Message = reason.Body(string(data))
+		a.Message = wire.Body(string(data))
 	}
 	if named := errorType(resp.Header.Get("X-Amzn-Errortype")); named != "" {
 		a.Type = named
@@ -43,7 +43,7 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 }
 
 // requestID returns the vendor's id of a request.
-func requestID(h http.Header) string { return reason.Excerpt(h.Get("X-Amzn-Requestid")) }
+func requestID(h http.Header) string { return wire.Excerpt(h.Get("X-Amzn-Requestid")) }
 
 // errorType is the name of an error without the address and the namespace that may stand around it: ThrottlingException:http://internal..., com.amazon.coral#ThrottlingException.
 func errorType(s string) string {
@@ -63,7 +63,7 @@ var passing = map[string]bool{
 }
 
 func (a answer) into(e *llm.Error) {
-	e.Message, e.Type = reason.Excerpt(a.Message), reason.Excerpt(a.Type)
+	e.Message, e.Type = wire.Excerpt(a.Message), wire.Excerpt(a.Type)
 	if e.Status < http.StatusBadRequest {
 		e.Retryable = passing[a.Type]
 	}

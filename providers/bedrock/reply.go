@@ -4,8 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -21,7 +19,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // lenient takes what servers send although RFC 8259 advises against it.
@@ -179,7 +177,7 @@ func (r *reply) guess(ctx context.Context, body *bufio.Reader) error {
 	}
 	head, _ := body.Peek(512)
 	if begin := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\ufeff")), " \t\r\n"); len(begin) > 0 && begin[0] != '{' {
-		return fmt.Errorf("%w: %s", errNoForm, reason.Body(string(begin)))
+		return fmt.Errorf("%w: %s", errNoForm, wire.Body(string(begin)))
 	}
 	return r.whole(body)
 }
@@ -203,7 +201,7 @@ func (r *reply) whole(body io.Reader) error {
 		if a, ok := readAnswer(data); ok {
 			return &answerError{a}
 		}
-		return fmt.Errorf("the reply is no message: %s", reason.Excerpt(string(data)))
+		return fmt.Errorf("the reply is no message: %s", wire.Excerpt(string(data)))
 	}
 	for i, raw := range w.Output.Message.Content {
 		if err := r.block(i, raw); err != nil {
@@ -257,24 +255,18 @@ func (u *use) server() bool { return u.Type == "server_tool_use" }
 func (r *reply) call(u *use) (*openBlock, error) {
 	id := u.ID
 	if slices.Contains(r.ids, id) && id != "" {
-		if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", reason.Excerpt(id))); err != nil {
+		if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", wire.Excerpt(id))); err != nil {
 			return nil, err
 		}
 		id = ""
 	}
 	r.ids = append(r.ids, id)
 	if id == "" {
-		id = madeID(r.position, r.calls, u.Name)
+		id = wire.CallID("tooluse_", r.position, r.calls, u.Name)
 	}
 	o := &openBlock{kind: kindCall, call: r.calls}
 	r.calls++
 	return o, r.emit(llm.CallStart{Index: o.call, ID: id, Name: u.Name})
-}
-
-// madeID makes the id of a call that has none.
-func madeID(position, index int, name string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", position, index, name))
-	return "tooluse_" + hex.EncodeToString(sum[:11])
 }
 
 // stream reads a streamed reply.
@@ -501,7 +493,7 @@ func (r *reply) finishBlock(index int) error {
 		if err != nil {
 			return fmt.Errorf("reading a block of the reply: %w", err)
 		}
-		if err := r.warn("content-opaque", fmt.Sprintf("a block of type %q is kept unread", reason.Excerpt(firstName(raw)))); err != nil {
+		if err := r.warn("content-opaque", fmt.Sprintf("a block of type %q is kept unread", wire.Excerpt(firstName(raw)))); err != nil {
 			return err
 		}
 		r.thoughts = append(r.thoughts, thought{Block: raw})

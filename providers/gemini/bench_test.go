@@ -3,29 +3,17 @@ package gemini_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "google.golang.org/genai"
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/providers/gemini"
+	"github.com/echoeval/echoeval/providers/providertest"
 )
-
-// memory answers each request with the same bytes and reads the request as a network would.
-type memory struct{ body string }
-
-func (m memory) RoundTrip(req *http.Request) (*http.Response, error) {
-	if _, err := io.Copy(io.Discard, req.Body); err != nil {
-		return nil, err
-	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(m.body)), Request: req}, nil
-}
 
 // benchStream is a stream of about 5 KB.
 func benchStream() string {
@@ -36,33 +24,6 @@ func benchStream() string {
 	}
 	b.WriteString("data: {\"candidates\": [{\"content\": {\"parts\": [{\"text\": \"end\"}],\"role\": \"model\"},\"finishReason\": \"STOP\",\"index\": 0}]," + usage + "\r\n\r\n")
 	return b.String()
-}
-
-// benchRequest is a request of about 20 KB: a system prompt, four tools and six turns.
-func benchRequest() llm.Request {
-	text := strings.Repeat("All work and no play makes a \"dull\" report.\n", 20)
-	req := llm.Request{System: text}
-	for i := range 4 {
-		req.Tools = append(req.Tools, tool.Spec{Name: fmt.Sprintf("tool_%d", i), Description: text[:400], Parameters: benchSchema()})
-	}
-	for i := range 6 {
-		id := fmt.Sprintf("call_%d", i)
-		req.Messages = append(req.Messages,
-			conversation.User("m", conversation.Text{Text: text}),
-			conversation.Assistant("m", conversation.Text{Text: text[:200]}, conversation.ToolCall{ID: id, Name: "tool_1", Input: `{"last":7}`}),
-			conversation.ToolResults("m", conversation.ToolResult{ID: id, Result: conversation.String(text)}))
-	}
-	return req
-}
-
-func benchSchema() conversation.JSON {
-	var b strings.Builder
-	b.WriteString(`{"type":"object","properties":{`)
-	for i := range 6 {
-		fmt.Fprintf(&b, `"name_%d":{"type":"string","description":"The name of the thing"},`, i)
-	}
-	b.WriteString(`"last":{"type":"integer"}},"required":["last"]}`)
-	return conversation.JSON(b.String())
 }
 
 // bareRequest is the same for the SDK alone.
@@ -93,9 +54,9 @@ func bareRequest(req llm.Request) ([]*sdk.Content, *sdk.GenerateContentConfig) {
 	return out, config
 }
 
-// BenchmarkCall measures a call of 20 KB out and 5 KB streamed back with the bare SDK and with the whole provider, in turns, so that both see the same machine.
+// BenchmarkCall measures a call of 20 KB out and 5 KB streamed back with the bare SDK and with the whole provider.
 func BenchmarkCall(b *testing.B) {
-	answer := memory{benchStream()}
+	answer := providertest.Memory{ContentType: "text/event-stream", Body: benchStream()}
 	client, err := sdk.NewClient(context.Background(), &sdk.ClientConfig{APIKey: "placeholder", Backend: sdk.BackendGeminiAPI, HTTPClient: &http.Client{Transport: answer}})
 	if err != nil {
 		b.Fatal(err)
@@ -104,53 +65,20 @@ func BenchmarkCall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	req := benchRequest()
-	var bare, whole time.Duration
-	var words int
-	for b.Loop() {
-		start := time.Now()
+	providertest.BenchCall(b, func(ctx context.Context, req llm.Request) (words int, err error) {
 		contents, config := bareRequest(req)
-		for chunk, err := range client.Models.GenerateContentStream(b.Context(), "gemini-2.5-flash", contents, config) {
+		for chunk, err := range client.Models.GenerateContentStream(ctx, "gemini-2.5-flash", contents, config) {
 			if err != nil {
-				b.Fatal(err)
+				return 0, err
 			}
 			words += len(chunk.Text())
 		}
-		middle := time.Now()
-		for event, err := range m.Stream(b.Context(), req) {
-			if err != nil {
-				b.Fatal(err)
-			}
-			if delta, ok := event.(llm.TextDelta); ok {
-				words -= len(delta.Text)
-			}
-		}
-		bare += middle.Sub(start)
-		whole += time.Since(middle)
-	}
-	if words != 0 {
-		b.Fatal("the two calls gave different texts")
-	}
-	n := float64(b.N)
-	b.ReportMetric(float64(bare.Microseconds())/n, "bare-us/op")
-	b.ReportMetric(float64(whole.Microseconds())/n, "provider-us/op")
-	b.ReportMetric(float64(whole)/float64(bare), "ratio")
+		return words, nil
+	}, m)
 }
 
-// BenchmarkFresh measures the call of a model that is made for it, as for each item of a dataset.
+// BenchmarkFresh measures the call of a model that is made for it.
 func BenchmarkFresh(b *testing.B) {
-	answer := memory{benchStream()}
-	req := benchRequest()
-	b.ReportAllocs()
-	for b.Loop() {
-		m, err := gemini.New(gemini.Config{Model: "gemini-2.5-flash"}, answer)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, err := range m.Stream(b.Context(), req) {
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
+	answer := providertest.Memory{ContentType: "text/event-stream", Body: benchStream()}
+	providertest.BenchFresh(b, func() (llm.Model, error) { return gemini.New(gemini.Config{Model: "gemini-2.5-flash"}, answer) })
 }

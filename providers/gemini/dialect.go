@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"github.com/echoeval/echoeval/core/clock"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // call is what the model and the dialect tell each other about one request, beside the SDK. It travels in the request's context.
@@ -35,7 +35,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, refusal(resp, d.clock.Now())
 	}
 	c := req.Context().Value(callKey{}).(*call)
-	c.body, c.status, c.retries = reason.Bound(resp.Body), resp.StatusCode, repetitions(resp)
+	c.body, c.status, c.retries = wire.Bound(resp.Body), resp.StatusCode, repetitions(resp)
 	empty := *resp
 	empty.Body, empty.ContentLength = http.NoBody, 0
 	return &empty, nil

@@ -16,7 +16,7 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // maxErrorBody is how much of a refusal is read.
@@ -29,7 +29,7 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
-		e.Message = reason.Body(string(data))
+		e.Message = wire.Body(string(data))
 	}
 	if after, ok := transport.RetryAfter(resp.Header, now); ok {
 		e.RetryAfter = after

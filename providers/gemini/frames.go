@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // frames cuts a reply's body into the JSON texts that it is made of.
@@ -235,7 +235,7 @@ func (f *frames) last(end error) ([]byte, error) {
 	case len(f.data) > 0:
 		return nil, errTorn
 	case !f.known && len(f.stray) > 0 && !slices.ContainsFunc(fields[:], func(field string) bool { return strings.HasPrefix(field, string(bytes.TrimSpace(f.stray))) }):
-		return nil, fmt.Errorf("%w: %s", errNoFormat, reason.Body(string(f.stray)))
+		return nil, fmt.Errorf("%w: %s", errNoFormat, wire.Body(string(f.stray)))
 	}
 	return nil, io.EOF
 }

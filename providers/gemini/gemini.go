@@ -46,7 +46,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // Name is the vendor's name. Signatures are kept under it.
@@ -222,9 +222,9 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 	case errors.As(err, &sent):
 		// Its text would repeat method and URL.
 		e.Err, e.Code = sent.Err, transport.Cause(err)
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, errBroken):
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true

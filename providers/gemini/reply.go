@@ -1,8 +1,6 @@
 package gemini
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // lenient takes what servers send although RFC 8259 advises against it.
@@ -241,7 +240,7 @@ func (r *reply) call(c *functionCall, extras conversation.Extras) error {
 				return err
 			}
 		}
-		id = callID(r.position, index, c.Name)
+		id = wire.CallID("call_", r.position, index, c.Name)
 	}
 	r.ids = append(r.ids, id)
 	if err := r.emit(llm.CallStart{Index: index, ID: id, Name: c.Name, Extras: extras}); err != nil {
@@ -254,12 +253,6 @@ func (r *reply) call(c *functionCall, extras conversation.Extras) error {
 		arguments = string(c.Args)
 	}
 	return r.emit(llm.CallDelta{Index: index, Arguments: strings.ToValidUTF8(arguments, "\ufffd")})
-}
-
-// callID makes the id of a call that has none.
-func callID(position, index int, name string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", position, index, name))
-	return "call_" + hex.EncodeToString(sum[:12])
 }
 
 // ended reports whether the reply has said that it is whole.

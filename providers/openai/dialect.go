@@ -9,7 +9,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // call is what the model and the dialect tell each other about one request, beside the SDK. It travels in the request's context.
@@ -50,7 +50,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), reason.Repetitions(resp)
+	c.status, c.requestID, c.retries = resp.StatusCode, requestID(resp.Header), wire.Repetitions(resp)
 	if resp.StatusCode < http.StatusOK || resp.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = resp.Body.Close() }()
 		return nil, refusal(d.vendor, resp, d.clock.Now())
@@ -63,7 +63,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader("{}")), -1
 		return resp, nil
 	}
-	resp.Body = newFrames(reason.Bound(resp.Body))
+	resp.Body = newFrames(wire.Bound(resp.Body))
 	return resp, nil
 }
 

@@ -14,7 +14,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // maxEmbedTexts is how many texts one request for embeddings may hold (maxItems of its input in the vendor's description of its API).
@@ -102,7 +102,7 @@ func readEmbeddings(data []byte, n int) (llm.Embeddings, error) {
 		if a, ok := readAnswer(data); ok {
 			return llm.Embeddings{}, &answerError{a}
 		}
-		return llm.Embeddings{}, fmt.Errorf("the reply is no list of embeddings: %s", reason.Excerpt(string(data[:min(len(data), 200)])))
+		return llm.Embeddings{}, fmt.Errorf("the reply is no list of embeddings: %s", wire.Excerpt(string(data[:min(len(data), 200)])))
 	}
 	if len(in.Data) != n {
 		return llm.Embeddings{}, fmt.Errorf("%d texts were sent and %d vectors came back", n, len(in.Data))

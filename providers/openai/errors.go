@@ -13,7 +13,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // maxErrorBody is how much of a refusal is read.
@@ -24,11 +24,11 @@ func refusal(vendor string, resp *http.Response, now time.Time) *llm.Error {
 	data, readErr := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
 	e := &llm.Error{Vendor: vendor, Status: resp.StatusCode, RequestID: requestID(resp.Header), Retryable: transport.MayPass(resp.StatusCode)}
 	e.RetryAfter, _ = transport.RetryAfter(resp.Header, now)
-	e.Retries = reason.Repetitions(resp)
+	e.Retries = wire.Repetitions(resp)
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
-		e.Message = reason.Body(string(data))
+		e.Message = wire.Body(string(data))
 	}
 	if e.Message == "" {
 		e.Message = http.StatusText(resp.StatusCode)
@@ -46,7 +46,7 @@ func requestID(h http.Header) string {
 			if hexadecimal(strings.TrimPrefix(id, "req_")) {
 				return id // the vendor's form, which every reply has and no key
 			}
-			return reason.Excerpt(id)
+			return wire.Excerpt(id)
 		}
 	}
 	return ""
@@ -65,7 +65,7 @@ type answer struct {
 }
 
 func (a answer) into(e *llm.Error) {
-	e.Message, e.Type, e.Code = reason.Excerpt(a.Message), reason.Excerpt(a.Type), reason.Excerpt(a.Code)
+	e.Message, e.Type, e.Code = wire.Excerpt(a.Message), wire.Excerpt(a.Type), wire.Excerpt(a.Code)
 	if e.Status < http.StatusBadRequest && a.Status != 0 {
 		e.Retryable = transport.MayPass(a.Status)
 	}

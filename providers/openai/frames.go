@@ -7,9 +7,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -62,9 +61,6 @@ var (
 const (
 	maxFrame = 64 << 20
 	maxStray = 1 << 10
-	// drainBytes and drainTime bound what is read behind the end marker, so that the connection can be used again and a recorder sees the body end.
-	drainBytes = 64 << 10
-	drainTime  = 100 * time.Millisecond
 )
 
 // fields are the beginnings of the lines of an event stream; a colon alone begins a comment.
@@ -92,14 +88,7 @@ func (f *frames) Read(p []byte) (int, error) {
 }
 
 // Close closes the reply's body. After the end marker it first reads what little may follow.
-func (f *frames) Close() error {
-	if f.done && !f.ended {
-		stop := time.AfterFunc(drainTime, func() { _ = f.src.Close() })
-		_, _ = io.CopyN(io.Discard, f.src, drainBytes)
-		stop.Stop()
-	}
-	return f.src.Close()
-}
+func (f *frames) Close() error { return wire.Close(f.src, f.done && !f.ended) }
 
 // fill reads once and turns what it has into frames.
 func (f *frames) fill() {
@@ -284,7 +273,7 @@ func (f *frames) finish() {
 	switch {
 	case f.done || f.end != nil:
 	case !f.known && len(f.stray) > 0:
-		f.end = fmt.Errorf("%w: %s", errNoFormat, reason.Body(string(f.stray)))
+		f.end = fmt.Errorf("%w: %s", errNoFormat, wire.Body(string(f.stray)))
 	default:
 		f.end = errNoMarker
 	}

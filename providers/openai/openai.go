@@ -42,7 +42,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // Name is the vendor's name.
@@ -200,7 +200,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		return refused
 	}
 	e := &llm.Error{Vendor: m.vendor, Status: c.status, RequestID: c.requestID, Retries: c.retries, Err: err}
-	if n, ok := reason.Retries(err); ok {
+	if n, ok := wire.Retries(err); ok {
 		e.Retries = n
 	}
 	var answered *answerError
@@ -214,9 +214,9 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 	case errors.As(err, &sent):
 		// Its text would repeat method and URL.
 		e.Err, e.Code = sent.Err, transport.Cause(err)
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, errBroken):
-		e.Retryable = !reason.Final(err)
+		e.Retryable = !wire.Final(err)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		e.Err = fmt.Errorf("%w: %w", errBroken, err)
 		e.Retryable = true

@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +14,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // lenient takes what servers send although RFC 8259 advises against it.
@@ -299,7 +297,7 @@ func (r *reply) content(c content) error {
 		case "image_url":
 			err = r.image(p)
 		default:
-			err = r.warn("content-left-out", fmt.Sprintf("a part of type %q was left out of the reply", reason.Excerpt(p.Type)))
+			err = r.warn("content-left-out", fmt.Sprintf("a part of type %q was left out of the reply", wire.Excerpt(p.Type)))
 		}
 		if err != nil {
 			return err
@@ -378,11 +376,11 @@ func (r *reply) start(i int, name string) error {
 	id := c.id
 	if id == "" || r.taken(i, id) {
 		if id != "" {
-			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", reason.Excerpt(id))); err != nil {
+			if err := r.warn("call-id-repeated", fmt.Sprintf("two calls of the reply had the id %q; the later one got another", wire.Excerpt(id))); err != nil {
 				return err
 			}
 		}
-		id = callID(r.position, i, name)
+		id = wire.CallID("call_", r.position, i, name)
 	}
 	if err := r.emit(llm.CallStart{Index: i, ID: id, Name: name}); err != nil || c.waiting == "" {
 		return err
@@ -393,12 +391,6 @@ func (r *reply) start(i int, name string) error {
 // taken reports whether a call before the ith has an id.
 func (r *reply) taken(i int, id string) bool {
 	return slices.ContainsFunc(r.calls[:i], func(c startedCall) bool { return c.id == id })
-}
-
-// callID makes the id of a call that has none, or that of another call.
-func callID(position, index int, name string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", position, index, name))
-	return "call_" + hex.EncodeToString(sum[:12])
 }
 
 // end emits what is left, and the finish.

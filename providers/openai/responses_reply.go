@@ -10,7 +10,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/llm"
-	"github.com/echoeval/echoeval/providers/reason"
+	"github.com/echoeval/echoeval/providers/wire"
 )
 
 // The events of the Responses API that say something; the others repeat it or tell of tools that run with the vendor. A blocking reply is a [responseBody] by itself.
@@ -207,7 +207,7 @@ func (r *responsesReply) done(index int, data jsontext.Value) error {
 	case "reasoning":
 		return r.thoughts(&item, data, out.said)
 	}
-	return r.warn("content-left-out", fmt.Sprintf("an item of type %q was left out of the reply", reason.Excerpt(item.Type)))
+	return r.warn("content-left-out", fmt.Sprintf("an item of type %q was left out of the reply", wire.Excerpt(item.Type)))
 }
 
 // thoughts takes a whole item of reasoning. It goes back as it came, or not at all where the vendor did not encrypt it.

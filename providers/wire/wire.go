@@ -1,7 +1,9 @@
-// Package reason helps providers to tell why a request failed: what a server said, fit for a message, and how often the request was sent.
-package reason
+// Package wire is what the wire formats of all providers share: why a request failed, fit for a message, how often it was sent, how much of a reply is read, and the ids of calls that have none.
+package wire
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"html"
@@ -11,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -114,4 +117,26 @@ func Excerpt(s string) string {
 		cut--
 	}
 	return s[:cut] + "..."
+}
+
+const (
+	// drainBytes and drainTime bound what is read behind the end of a reply.
+	drainBytes = 64 << 10
+	drainTime  = 100 * time.Millisecond
+)
+
+// Close closes a reply's body. Of one that is whole it first reads what little may follow, so that the connection can be used again and a recorder sees the body end.
+func Close(body io.ReadCloser, whole bool) error {
+	if whole {
+		stop := time.AfterFunc(drainTime, func() { _ = body.Close() })
+		_, _ = io.CopyN(io.Discard, body, drainBytes)
+		stop.Stop()
+	}
+	return body.Close()
+}
+
+// CallID makes the id of a call that has none, or that of another call: the same for the same place in the conversation, index in the reply and name. The prefix is that of the vendor's own.
+func CallID(prefix string, position, index int, name string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d %d %s", position, index, name))
+	return prefix + hex.EncodeToString(sum[:12])
 }
