@@ -305,6 +305,7 @@ var _ = Describe("a regression that is real but small", func() {
 var _ = Describe("several providers", func() {
 	It("are planned with what they can see, and compared by item", func() {
 		p := exampleProject()
+		p.refuseNothing()
 		p.edit("datasets/emulator/quickstart.yaml", "models: [gpt-4o-mini,", "models: [gpt-4.1, gpt-4o-mini,")
 		three := []string{"--provider", "openai:gpt-4o-mini", "--provider", "openai:gpt-4.1-mini", "--provider", "openai:gpt-4.1", "--cassettes", "eval-cassettes", "--set", "gates.pass_rate=null", "--set", "gates.cost_usd=null"}
 		o := p.succeed(append([]string{"record", quickstart, "--repeat", "5", "--max-cost", "20", "--dry-run"}, three...)...)
