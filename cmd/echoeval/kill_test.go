@@ -670,7 +670,7 @@ var _ = Describe("an interrupted run", func() {
 		time.Sleep(50 * time.Millisecond)
 		asked := time.Now()
 		Expect(s.cmd.Process.Signal(os.Interrupt)).To(Succeed())
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // two signals of one kind that wait at the same time are one
 		if err := s.cmd.Process.Signal(os.Interrupt); !errors.Is(err, os.ErrProcessDone) { // it may have ended at the first
 			Expect(err).NotTo(HaveOccurred())
 		}

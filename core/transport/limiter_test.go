@@ -229,7 +229,7 @@ func TestLimiterDoesNotTakeAFewRefusalsForAPace(t *testing.T) {
 			}
 			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 		}))
-		work(t, rt, 8, 10*time.Minute)
+		work(t, rt, 8, 30*time.Second)
 		t.Logf("400 answers in %s", done)
 		g.Expect(done).To(And(BeNumerically(">", 0), BeNumerically("<", 22*time.Second)), "of which the pauses are most")
 	})
