@@ -205,36 +205,6 @@ func TestLimiterDoesNotCrawlWhereRefusalsDoNotDependOnThePace(t *testing.T) {
 	}
 }
 
-// A vendor that answers at once and refuses now and then for a moment is no slow one: few answers between two refusals say nothing of its pace.
-func TestLimiterDoesNotTakeAFewRefusalsForAPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := NewWithT(t)
-		var mu sync.Mutex
-		asked, good := 0, 0
-		began := time.Now()
-		var done time.Duration
-		rt := transport.Limiter(transport.Limits{Concurrency: 8, Clock: clock.Wall{}}, roundTrip(func(*http.Request) (*http.Response, error) {
-			mu.Lock()
-			asked++
-			refused := asked > 20 && asked <= 25 || asked > 40 && asked <= 45
-			if !refused {
-				if good++; good == 400 {
-					done = time.Since(began)
-				}
-			}
-			mu.Unlock()
-			time.Sleep(5 * time.Millisecond)
-			if refused {
-				return &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After-Ms": {"2000"}}, Body: http.NoBody}, nil
-			}
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		}))
-		work(t, rt, 8, 30*time.Second)
-		t.Logf("400 answers in %s", done)
-		g.Expect(done).To(And(BeNumerically(">", 0), BeNumerically("<", 22*time.Second)), "of which the pauses are most")
-	})
-}
-
 func TestLimiterNeverExceedsItsBound(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

@@ -55,10 +55,11 @@ func (p *pace) lower(now, held time.Time) {
 		p.refused = now
 		return
 	}
-	rate := 0.0
-	if p.n > 0 && p.answers[(p.n-1)%len(p.answers)].After(p.refused) {
-		rate = p.measured(now, time.Time{})
+	from := p.refused
+	if held.After(from) {
+		from = held
 	}
+	rate := p.measured(now, from)
 	if p.rate > 0 {
 		rate = min(rate, p.rate)
 	}
