@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -333,9 +334,17 @@ var _ = Describe("a target", func() {
 		}
 		p := emptyProject()
 		Expect(os.CopyFS(p.dir, os.DirFS(filepath.Join("testdata", "support")))).To(Succeed())
-		var tenants []string
+		var mu sync.Mutex
+		var seen []string
+		tenants := func() []string {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(seen)
+		}
 		crm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			tenants = append(tenants, r.Header.Get("X-Tenant"))
+			mu.Lock()
+			seen = append(seen, r.Header.Get("X-Tenant"))
+			mu.Unlock()
 			_, _ = io.WriteString(w, `{"order": 71, "total": "41.50"}`)
 		}))
 		DeferCleanup(crm.Close)
@@ -344,11 +353,11 @@ var _ = Describe("a target", func() {
 		up := []string{e.upstream(), "--upstream", "CRM_URL=" + crm.URL}
 		p.succeed("validate", "datasets/support.yaml")
 		Expect(p.succeed(append([]string{"record", "datasets/support.yaml", "--dry-run"}, up...)...).stdout).To(HavePrefix("support: 1 item, 1 run in mode record, cost unknown, "))
-		Expect(tenants).To(BeEmpty(), "a dry run starts nothing")
+		Expect(tenants()).To(BeEmpty(), "a dry run starts nothing")
 
 		p.succeed(append([]string{"record", "datasets/support.yaml"}, up...)...)
 		Expect(p.only().verdict()).To(Equal("pass"))
-		Expect(tenants).To(Equal([]string{"t-7f3a91"}))
+		Expect(tenants()).To(Equal([]string{"t-7f3a91"}))
 		recorded := p.read("fixtures/cassettes/support/target/refund-1.yaml")
 		Expect(recorded).To(And(ContainSubstring("url: https://api.openai.com/v1/chat/completions"), ContainSubstring("url: https://crm.example.com/orders/71"), ContainSubstring(" support/agent.py\n"), Not(ContainSubstring("127.0.0.1"))))
 		p.expectNowhere(targetKey)
