@@ -670,8 +670,9 @@ var _ = Describe("an interrupted run", func() {
 		time.Sleep(50 * time.Millisecond)
 		asked := time.Now()
 		Expect(s.cmd.Process.Signal(os.Interrupt)).To(Succeed())
-		time.Sleep(5 * time.Millisecond) // two signals of one kind that wait at the same time are one
-		if err := s.cmd.Process.Signal(os.Interrupt); !errors.Is(err, os.ErrProcessDone) { // it may have ended at the first
+		// Two signals of one kind that wait at the same time are one. The program may have ended at the first.
+		time.Sleep(5 * time.Millisecond)
+		if err := s.cmd.Process.Signal(os.Interrupt); !errors.Is(err, os.ErrProcessDone) {
 			Expect(err).NotTo(HaveOccurred())
 		}
 		o := p.end(s)
