@@ -210,15 +210,21 @@ func (b *bench) large() error {
 		return err
 	}
 	b.add("`validate` of 100,000 JSONL items", fmt.Sprintf("%.2f s", took.Seconds()), "< 1 s", took < time.Second)
-	reading := took
 	took, memory, err := b.command(dir, "run", "large.yaml", "--mode", "live", "--traces", "failed", "-q")
 	if err != nil {
 		return err
 	}
 	b.add("100,000 items with three text checks, start to exit", fmt.Sprintf("%.2f s", took.Seconds()), "", true)
-	judged := took - reading
-	b.add("of that, asked, scored, journaled and folded: less one reading of the dataset", fmt.Sprintf("%.2f s", judged.Seconds()), "< 2 s", judged < 2*time.Second)
 	b.add("peak memory of the same run", fmt.Sprintf("%d MB", memory>>20), "< 100 MB", memory < 100<<20)
+	found, err := goBench("./harness/experiment", "BenchmarkJudged$", fmt.Sprintf("%dx", items))
+	if err != nil {
+		return err
+	}
+	judged := time.Duration(found["BenchmarkJudged ns/op"] * items)
+	if judged == 0 {
+		return errors.New("a figure is missing")
+	}
+	b.add("of that, without the agent and the reading of the dataset: scored, looked at by the invariants, journaled and folded", fmt.Sprintf("%.2f s", judged.Seconds()), "< 2 s", judged < 2*time.Second)
 	merge := []string{"merge"}
 	for i := range shards {
 		out := fmt.Sprintf("part%d", i+1)

@@ -12,7 +12,7 @@ import (
 
 // Merge joins finished runs that have a part each of the plan's lines: it writes results.jsonl, traces/ and summary.json into dir, which holds no run yet. Lines that ran in no part become not_run; one that ran in two is an error of code Input.
 //
-// The bytes are those of [Fold] over a journal of all lines. The parts are read side by side, a few lines of each at a time. Nothing is in its place before all is written, so that a crash leaves no half of a run; it may simply be done again.
+// The bytes are those of [Fold] over a journal of all lines. The parts are read side by side, each on a processor of its own where there are so many, a few lines of each at a time. Nothing is in its place before all is written, so that a crash leaves no half of a run; it may simply be done again.
 func Merge(dir string, parts []*Run, plan Plan) (*Summary, error) {
 	f := &fold{dir: dir, plan: plan, numbers: newAggregate(plan)}
 	columns := map[string]int{}
@@ -24,7 +24,7 @@ func Merge(dir string, parts []*Run, plan Plan) (*Summary, error) {
 		var sorted []iter.Seq[foldLine]
 		for _, part := range parts {
 			have += part.Summary.Counts.Total() - part.Summary.Counts.NotRun
-			sorted = append(sorted, part.partLines(columns, plan.Traces))
+			sorted = append(sorted, readAhead(part.partLines(columns, plan.Traces)))
 		}
 		return have, merged(sorted)
 	})
