@@ -200,7 +200,8 @@ var _ = Describe("a program that runs once", func() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		go func() {
 			for {
-				if _, err := os.Stat(filepath.Join(m.root, "checks", "child")); err == nil {
+				// The shell makes the file before it writes into it.
+				if pid, err := os.ReadFile(filepath.Join(m.root, "checks", "child")); err == nil && len(pid) > 0 {
 					cancel(cause)
 					return
 				}
