@@ -123,7 +123,7 @@ func input() conversation.Context {
 }
 
 func loop(m llm.Model, tools ...fakeTool) *llm.Loop {
-	return &llm.Loop{Model: m, Prepare: func(context.Context, int) (llm.Step, error) {
+	return &llm.Loop{Model: m, Clock: clock.NewVirtual(time.Unix(0, 0)), Prepare: func(context.Context, int) (llm.Step, error) {
 		return llm.Step{System: "be brief", Tools: toolSet(tools)}, nil
 	}}
 }
