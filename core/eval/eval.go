@@ -132,7 +132,7 @@ const (
 	CheckUnjudged CheckStatus = "unjudged"
 )
 
-// CheckResult is one check on one item. Expected, Actual and Reason are at most 500 characters.
+// CheckResult is one check on one item. Expected, Actual, Reason and each of the Edits are at most 500 characters.
 type CheckResult struct {
 	Name      string      `json:"name"`
 	Turn      *int        `json:"turn"`
@@ -145,6 +145,8 @@ type CheckResult struct {
 	Actual    *string     `json:"actual"`
 	Reason    string      `json:"reason"`
 	At        string      `json:"at"`
+	// Edits is the edit script of a check of tool calls that failed, at most 101 lines in the order of the calls made: "= 1 name{...}" as expected, "~ 1 name{...}: what differs", "+ 1 name{...}" not expected, "- 1: name{...}" expected and not made, and "  1 name{...}" free to be there. It is written only where there is one.
+	Edits []string `json:"edits,omitempty"`
 }
 
 // Number is a weight, written with at most six decimals.

@@ -505,6 +505,9 @@ func (r *itemRun) redactLine(line *eval.Result) {
 		c := &line.Checks[i]
 		c.Reason = r.excerpt(c.Reason)
 		c.Expected, c.Actual = r.excerptPointer(c.Expected), r.excerptPointer(c.Actual)
+		for k := range c.Edits {
+			c.Edits[k] = r.excerpt(c.Edits[k])
+		}
 	}
 	for i := range line.Invariants.Violations {
 		line.Invariants.Violations[i].Evidence = r.excerpt(line.Invariants.Violations[i].Evidence)

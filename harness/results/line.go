@@ -133,8 +133,15 @@ func appendCheck(dst []byte, c *eval.CheckResult) []byte {
 	dst = appendShort(dst, &c.Reason)
 	dst = append(dst, `,"at":`...)
 	dst = conversation.AppendString(dst, c.At)
+	if len(c.Edits) > 0 {
+		dst = append(dst, editsKey...)
+		dst = appendTexts(dst, c.Edits)
+	}
 	return append(dst, '}')
 }
+
+// editsKey begins the one field of a check that is there only where it holds something: the other checks do not grow by it.
+const editsKey = `,"edits":`
 
 func appendInvariants(dst []byte, inv *eval.Invariants) []byte {
 	dst = append(dst, `{"held":`...)

@@ -127,6 +127,9 @@ func (s *scanner) check() (c eval.CheckResult) {
 	c.Reason = s.name()
 	s.literal(`,"at":`)
 	c.At = s.name()
+	if s.is(editsKey) {
+		c.Edits = list(s, s.text)
+	}
 	s.literal("}")
 	return c
 }

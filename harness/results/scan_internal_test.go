@@ -20,7 +20,7 @@ func full() eval.Result {
 		ItemHash: "51c0b8a2e97d4f06", ChecksHash: "0e4d2b7a91c3f855", Status: eval.Fail, Cause: p("check"), Score: p(eval.Fraction(0.666667)),
 		Output: p("naïve \u2028 <b>\x7f</b>"), OutputCut: true, Stop: p("end"),
 		Checks: []eval.CheckResult{
-			{Name: "contains", Turn: p(1), Status: eval.CheckFail, Score: p(eval.Fraction(0)), Threshold: 1, Weight: 2.5, Required: true, Expected: p("112"), Actual: p(""), Reason: "not found", At: "d.yaml:3:9"},
+			{Name: "contains", Turn: p(1), Status: eval.CheckFail, Score: p(eval.Fraction(0)), Threshold: 1, Weight: 2.5, Required: true, Expected: p("112"), Actual: p(""), Reason: "not found", At: "d.yaml:3:9", Edits: []string{"- 1: book{}", "+ 1 exec{\"a\":\"é\\n\"}"}},
 			{Name: "polite", Status: eval.CheckUnjudged, Threshold: 0.7, Weight: 1},
 		},
 		Invariants: eval.Invariants{Held: 12, NotApplicable: []string{"sql-bound"}, Triggered: []string{}, Violations: []eval.Violation{{Name: "n", Severity: eval.SeverityWarn, Events: []int{3, 14}, Evidence: "e", At: "a"}}},

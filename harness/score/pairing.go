@@ -1,6 +1,9 @@
 package score
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // A pair of an expected call and one made is worth whole units, so that sums do not depend on their order.
 const (
@@ -114,4 +117,125 @@ func assigned(expected, made int, value func(e, m int) int) (partner []int, sum 
 		}
 	}
 	return partner, sum
+}
+
+// growing is the highest sum of a pairing to which calls made are added one by one. It serves where the sums over many pieces of the calls are wanted and not yet the pairs.
+type growing interface {
+	// add takes what the next call is worth for each expected one and returns the highest sum so far.
+	add(values []int) int
+	clone() growing
+}
+
+// orderedSums are the highest sums of the first expected calls, of none to all: one column of the alignment of [ordered].
+type orderedSums []int
+
+func (o orderedSums) add(values []int) int {
+	before := o[0]
+	for e, v := range values {
+		here := o[e+1]
+		o[e+1] = max(here, o[e], before+v)
+		before = here
+	}
+	return o[len(values)]
+}
+
+func (o orderedSums) clone() growing { return slices.Clone(o) }
+
+// unorderedSums is the assignment of [assigned] with the calls made as rows, so that one more costs one augmenting path. Leaving a call without a partner is worth 0 and always possible: a path may end with that, too.
+type unorderedSums struct {
+	values          [][]int // of each row
+	row             []int   // the row that an expected call is given to, none for none
+	rowPotential    []int
+	columnPotential []int
+
+	least, way []int
+	seen       []bool
+}
+
+// none marks an expected call that no call is given to.
+const none = -1
+
+func newUnordered(expected int) *unorderedSums {
+	u := &unorderedSums{row: make([]int, expected), columnPotential: make([]int, expected), least: make([]int, expected), way: make([]int, expected), seen: make([]bool, expected)}
+	for c := range u.row {
+		u.row[c] = none
+	}
+	return u
+}
+
+func (u *unorderedSums) clone() growing {
+	return &unorderedSums{
+		values: slices.Clone(u.values), row: slices.Clone(u.row), rowPotential: slices.Clone(u.rowPotential), columnPotential: slices.Clone(u.columnPotential),
+		least: make([]int, len(u.row)), way: make([]int, len(u.row)), seen: make([]bool, len(u.row)),
+	}
+}
+
+// add searches the shortest path from the new row to an expected call that is free or to a row that does without. A cost is what a pair is worth, negated; with the potentials all reduced costs are at least 0, and 0 along the pairs and for the rows that do without.
+func (u *unorderedSums) add(values []int) int {
+	start := len(u.values)
+	u.values = append(u.values, slices.Clone(values))
+	// The dual of the new row: no reduced cost of it may be below 0, doing without (cost 0) included.
+	potential := 0
+	for c, v := range values {
+		potential = min(potential, -v-u.columnPotential[c])
+	}
+	u.rowPotential = append(u.rowPotential, potential)
+	for c := range u.least {
+		u.least[c], u.seen[c] = math.MaxInt, false
+	}
+	// The path ends at column end, which is free or whose row does without from now on; where end is none, the new row does.
+	row, distance, column := start, 0, none
+	end, shortest := none, -u.rowPotential[start]
+	for {
+		next, delta := none, math.MaxInt
+		for c, v := range u.values[row] {
+			if u.seen[c] {
+				continue
+			}
+			if d := distance - v - u.rowPotential[row] - u.columnPotential[c]; d < u.least[c] {
+				u.least[c], u.way[c] = d, column
+			}
+			if u.least[c] < delta {
+				next, delta = c, u.least[c]
+			}
+		}
+		if next == none || delta >= shortest {
+			break
+		}
+		if u.row[next] == none {
+			end, shortest = next, delta
+			break
+		}
+		u.seen[next] = true
+		column, row, distance = next, u.row[next], delta
+		if d := distance - u.rowPotential[row]; d < shortest {
+			end, shortest = column, d
+		}
+	}
+	// Potentials move by how much nearer than the end a row or column lies.
+	u.rowPotential[start] += shortest
+	for c := range u.seen {
+		if u.seen[c] {
+			gain := shortest - u.least[c]
+			if gain > 0 {
+				u.columnPotential[c] -= gain
+				u.rowPotential[u.row[c]] += gain
+			}
+		}
+	}
+	for c := end; c != none; {
+		previous, given := u.way[c], start
+		if previous != none {
+			given = u.row[previous]
+		}
+		u.row[c] = given
+		c = previous
+	}
+	sum := 0
+	for c, r := range u.row {
+		if r != none {
+			sum += u.values[r][c]
+		}
+	}
+	return sum
 }

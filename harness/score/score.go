@@ -92,6 +92,8 @@ type Verdict struct {
 	Expected, Actual string
 	// Reason says what was found, in at most 500 characters.
 	Reason string
+	// Edits is the edit script of a comparison of tool calls, a line for each call; see [eval.CheckResult].
+	Edits []string
 
 	// void marks a failure for want of anything to look at (an answer that is no JSON, one without a number): negating the check does not turn it into a pass.
 	void bool
@@ -266,7 +268,7 @@ func (c *Check) Run(ctx context.Context, in Case) eval.CheckResult {
 	if !reaches(v.Score, c.Threshold) {
 		r.Status = eval.CheckFail
 		actual := cut(v.Actual)
-		r.Actual = &actual
+		r.Actual, r.Edits = &actual, v.Edits
 	}
 	return r
 }

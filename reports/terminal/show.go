@@ -337,9 +337,28 @@ func (p *printer) checks(list []eval.CheckResult) {
 		if c.Actual != nil {
 			p.line("    actual:   %s", escape.Line(*c.Actual))
 		}
+		p.edits(c.Edits)
 		p.line("    at:       %s", escape.Line(c.At))
 	}
 	p.line("")
+}
+
+// editStyles are the colours of the lines of an edit script, by their first character.
+var editStyles = map[byte]style{'-': red, '+': red, '~': yellow, ' ': dim}
+
+// edits shows an edit script, a line for each call.
+func (p *printer) edits(list []string) {
+	if len(list) == 0 {
+		return
+	}
+	p.line("    calls:")
+	for _, edit := range list {
+		var shown style
+		if edit != "" {
+			shown = editStyles[edit[0]]
+		}
+		p.line("      %s", p.paint(shown, escape.Line(edit)))
+	}
 }
 
 func (p *printer) invariants(inv *eval.Invariants) {
