@@ -15,5 +15,5 @@ func CompileArguments(n strict.Node, p *strict.Problems) Arguments {
 
 // Match reports whether arguments keep the expectation.
 func (a Arguments) Match(arguments strict.Node) bool {
-	return len(a.matcher.differences(arguments, "")) == 0
+	return a.matcher.holds(arguments)
 }

@@ -99,6 +99,8 @@ func compileDate(n strict.Node, a at) matcher {
 	return m
 }
 
+func (m dateMatch) holds(n strict.Node) bool { return len(m.differences(n, "")) == 0 }
+
 func (m dateMatch) differences(n strict.Node, path string) []string {
 	wrong := func(why string) []string {
 		return []string{fmt.Sprintf("%s is %s, want the date %s%s", where(path), show(n), m.text, why)}

@@ -15,6 +15,8 @@ import (
 
 // matcher is what an argument must be.
 type matcher interface {
+	// holds reports whether the value matches, without a word about what differs.
+	holds(n strict.Node) bool
 	// differences returns what is wrong with the value at path, nothing where it matches. Paths are JSON pointers.
 	differences(n strict.Node, path string) []string
 }
@@ -61,10 +63,56 @@ func show(n strict.Node) string {
 	return excerpt(n.JSON(), 0, 60)
 }
 
+func (anything) holds(strict.Node) bool { return true }
+
+func (m scalar) holds(n strict.Node) bool { return same(m.want, n) }
+
+func (m choice) holds(n strict.Node) bool {
+	return slices.ContainsFunc(m.of, func(of matcher) bool { return of.holds(n) })
+}
+
+func (m valid) holds(n strict.Node) bool { return m.schema.Validate(n.Any()) == nil }
+
+func (m textual) holds(n strict.Node) bool {
+	return n.Kind() == strict.String && m.form.apply(n.Text()) == m.form.apply(m.want)
+}
+
+func (m sequence) holds(n strict.Node) bool {
+	if n.Kind() != strict.Sequence || n.Len() != len(m.items) {
+		return false
+	}
+	for i, item := range n.Items() {
+		if !m.items[i].holds(item) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m pattern) holds(n strict.Node) bool {
+	return n.Kind() == strict.String && m.re.MatchString(n.Text())
+}
+
+func (m numberMatch) holds(n strict.Node) bool {
+	if !number(n) {
+		return false
+	}
+	ok, _ := m.bounds.hold(n.Text())
+	return ok
+}
+
+func (m object) holds(n strict.Node) bool {
+	if n.Kind() != strict.Mapping {
+		return false
+	}
+	held, asked := share(m, n)
+	return held == asked
+}
+
 func (anything) differences(strict.Node, string) []string { return nil }
 
 func (m scalar) differences(n strict.Node, path string) []string {
-	if same(m.want, n) {
+	if m.holds(n) {
 		return nil
 	}
 	text := fmt.Sprintf("%s is %s, want %s", where(path), show(n), show(m.want))
@@ -75,10 +123,8 @@ func (m scalar) differences(n strict.Node, path string) []string {
 }
 
 func (m choice) differences(n strict.Node, path string) []string {
-	for _, of := range m.of {
-		if len(of.differences(n, path)) == 0 {
-			return nil
-		}
+	if m.holds(n) {
+		return nil
 	}
 	return []string{fmt.Sprintf("%s is %s, want one of %s", where(path), show(n), m.text)}
 }
@@ -91,7 +137,7 @@ func (m valid) differences(n strict.Node, path string) []string {
 }
 
 func (m textual) differences(n strict.Node, path string) []string {
-	if n.Kind() == strict.String && m.form.apply(n.Text()) == m.form.apply(m.want) {
+	if m.holds(n) {
 		return nil
 	}
 	text := fmt.Sprintf("%s is %s, want a text like %s", where(path), show(n), quote(m.want, 0))
@@ -113,17 +159,15 @@ func (m sequence) differences(n strict.Node, path string) []string {
 }
 
 func (m pattern) differences(n strict.Node, path string) []string {
-	if n.Kind() == strict.String && m.re.MatchString(n.Text()) {
+	if m.holds(n) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s is %s, want a text that matches %s", where(path), show(n), quote(m.re.String(), 0))}
 }
 
 func (m numberMatch) differences(n strict.Node, path string) []string {
-	if number(n) {
-		if ok, _ := m.bounds.hold(n.Text()); ok {
-			return nil
-		}
+	if m.holds(n) {
+		return nil
 	}
 	return []string{fmt.Sprintf("%s is %s, want %s", where(path), show(n), m.bounds.text)}
 }
@@ -196,14 +240,14 @@ func pointer(key string) string {
 func share(m matcher, n strict.Node) (held, asked int) {
 	o, ok := m.(object)
 	if !ok || n.Kind() != strict.Mapping {
-		if len(m.differences(n, "")) == 0 {
+		if m.holds(n) {
 			return 1, 1
 		}
 		return 0, 1
 	}
 	for i, key := range o.keys {
 		value := o.get(n, key)
-		if !value.IsZero() && len(o.values[i].differences(value, "")) == 0 {
+		if !value.IsZero() && o.values[i].holds(value) {
 			held++
 		}
 	}

@@ -33,6 +33,11 @@ func sameNumber(a, b string) bool {
 	if a == b {
 		return true
 	}
+	if i, err := strconv.ParseInt(a, 10, 64); err == nil {
+		if j, err := strconv.ParseInt(b, 10, 64); err == nil {
+			return i == j
+		}
+	}
 	x, ok := decimal(a)
 	y, also := decimal(b)
 	return ok && also && x.Cmp(y) == 0

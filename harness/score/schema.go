@@ -196,9 +196,9 @@ func (s *schemaCheck) ends(path string, n strict.Node) bool {
 	return ok
 }
 
-func escapePointer(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escapePointer(key string) string { return pointerEscapes.Replace(key) }
 
 // schemaTypes are the values of the keyword type.
 var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}

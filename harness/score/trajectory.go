@@ -147,8 +147,19 @@ type pairing struct {
 	group  []int // of each call made
 }
 
-func (e *expectation) compare(calls []madeCall, wide bool) *matching {
-	m := &matching{expectation: e, made: calls}
+// fits are the worths of all pairs, a row for each place.
+func (e *expectation) fits(calls []madeCall) (fits [][]int) {
+	for g := range e.groups {
+		for i := range e.groups[g].calls {
+			fits = append(fits, e.groups[g].calls[i].fits(calls))
+		}
+	}
+	return fits
+}
+
+// compare finds the best pairing. wide leaves out the bounds of turns.
+func (e *expectation) compare(calls []madeCall, fits [][]int, wide bool) *matching {
+	m := &matching{expectation: e, made: calls, fits: fits}
 	row := 0
 	for g := range e.groups {
 		var slots []slot
@@ -161,7 +172,6 @@ func (e *expectation) compare(calls []madeCall, wide bool) *matching {
 			for n := range most {
 				slots = append(slots, slot{p, row, n < p.least})
 			}
-			m.fits = append(m.fits, p.fits(calls))
 			row++
 		}
 		m.slots = append(m.slots, slots)
@@ -216,7 +226,7 @@ func (m *matching) value(s slot, call int) int {
 	return sides * m.fits[s.row][call]
 }
 
-// find cuts the calls made into a piece for each group so that the sum of what pairs is as high as can be: dynamic programming over the places of the cuts. wide leaves out the bounds of turns.
+// find cuts the calls made into a piece for each group so that the sum of what pairs is as high as can be: dynamic programming over the places of the cuts.
 func (m *matching) find(wide bool) {
 	n := len(m.made)
 	turnsOf := func(g int) turns {
@@ -380,7 +390,7 @@ func (m *matching) pairs(g int, turns turns, begin, end int) []int {
 
 // judge compares the calls made with those expected. The score divides what pairs by what had to: with twice the sum over both sides' number it is the coefficient of Dice (1945).
 func (e *expectation) judge(calls []madeCall) Verdict {
-	m := e.compare(calls, false)
+	m := e.compare(calls, e.fits(calls), false)
 	v := Verdict{Score: 1, Reason: "no call was made, so none is unexpected"}
 	if m.total > 0 {
 		v.Score = float64(m.found.sum) / (float64(m.total) * worth)
@@ -401,7 +411,7 @@ func (e *expectation) judge(calls []madeCall) Verdict {
 // only says that the calls are right, and just their order or their replies are not.
 func (m *matching) only() string {
 	full := func(e *expectation, wide bool) bool {
-		all := e.compare(m.made, wide)
+		all := e.compare(m.made, m.fits, wide)
 		return all.found.sum == all.total*worth
 	}
 	bound := slices.ContainsFunc(m.groups, func(g group) bool { return g.turns != anyTurn })
