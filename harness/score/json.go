@@ -134,52 +134,37 @@ func compileJSONSchema(args strict.Node, a at) judge {
 	}
 }
 
-// pathTests are the tests of json_path on the selected values.
-type pathTests struct {
-	Path     string      `yaml:"path,required"`
-	Equals   strict.Node `yaml:"equals"`
-	Contains strict.Node `yaml:"contains"`
-	Matches  *string     `yaml:"matches"`
-	Min      strict.Node `yaml:"min"`
-	Max      strict.Node `yaml:"max"`
-	Exists   *bool       `yaml:"exists"`
-	Count    *int        `yaml:"count"`
-	Fence    bool        `yaml:"fence"`
+// valueTests are tests on the values that a path selects.
+type valueTests struct {
+	Equals   strict.Node `yaml:"equals" doc:"the value that each is"`
+	Contains strict.Node `yaml:"contains" doc:"what each text or list holds"`
+	Matches  *string     `yaml:"matches" doc:"an RE2 expression that each text matches"`
+	Min      strict.Node `yaml:"min" schema:"number" doc:"the least that each number is"`
+	Max      strict.Node `yaml:"max" schema:"number" doc:"the most that each number is"`
+	Exists   *bool       `yaml:"exists" doc:"whether there is a value"`
+	Count    *int        `yaml:"count" schema:"count" doc:"how many there are"`
 
+	source string
 	path   *jsonpath.Path
 	re     *regexp.Regexp
 	bounds bounds
 }
 
 func compileJSONPath(args strict.Node, a at) judge {
-	var t pathTests
+	var t struct {
+		Path  string `yaml:"path,required"`
+		Fence bool   `yaml:"fence"`
+		valueTests
+	}
 	a.decode(args, &t, "json_path: {path: $.name, equals: x}")
 	if args.Kind() != strict.Mapping {
 		return nil
 	}
 	if path := args.Get("path"); path.Kind() == strict.String {
-		var err error
-		if t.path, err = jsonpath.Parse(t.Path); err != nil {
-			a.key("path").bad(path, "paths follow RFC 9535: $.items[0].name, $..id", "bad path %q: %s", t.Path, strings.TrimPrefix(err.Error(), "jsonpath: "))
-		}
+		t.source, t.path = t.Path, parsePath(path, a.key("path"))
 	}
-	if t.Matches != nil {
-		t.re = expression(*t.Matches, args.Get("matches"), a.key("matches"))
-	}
-	ranged := !t.Min.IsZero() || !t.Max.IsZero()
-	if ranged {
-		t.bounds = numberArgs{Min: t.Min, Max: t.Max}.bounds(args, a)
-	}
-	valued := !t.Equals.IsZero() || !t.Contains.IsZero() || t.Matches != nil || ranged
-	absent := t.Exists != nil && !*t.Exists
-	switch {
-	case !valued && t.Exists == nil && t.Count == nil:
+	if !t.compile(args, a) {
 		a.bad(args, "add one of equals, contains, matches, min, max, exists, count", "no test on what the path selects")
-	case absent && (valued || t.Count != nil), valued && t.Count != nil && *t.Count == 0:
-		a.bad(args, "leave out the other tests", "a value that must not exist is tested")
-	}
-	if t.Count != nil && *t.Count < 0 {
-		a.key("count").bad(args.Get("count"), "", "a negative count")
 	}
 	expected := cut(args.JSON())
 	return func(_ context.Context, c *Case) (Verdict, error) {
@@ -196,22 +181,52 @@ func compileJSONPath(args strict.Node, a at) judge {
 	}
 }
 
-func (t *pathTests) judge(root strict.Node) Verdict {
+// parsePath compiles an RFC 9535 path, or says what is wrong with it.
+func parsePath(n strict.Node, a at) *jsonpath.Path {
+	path, err := jsonpath.Parse(n.Text())
+	if err != nil {
+		a.bad(n, "paths follow RFC 9535: $.items[0].name, $..id", "bad path %q: %s", n.Text(), strings.TrimPrefix(err.Error(), "jsonpath: "))
+		return nil
+	}
+	return path
+}
+
+// compile prepares the tests and reports whether there is one.
+func (t *valueTests) compile(args strict.Node, a at) bool {
+	if t.Matches != nil {
+		t.re = expression(*t.Matches, args.Get("matches"), a.key("matches"))
+	}
+	ranged := !t.Min.IsZero() || !t.Max.IsZero()
+	if ranged {
+		t.bounds = numberArgs{Min: t.Min, Max: t.Max}.bounds(args, a)
+	}
+	valued := !t.Equals.IsZero() || !t.Contains.IsZero() || t.Matches != nil || ranged
+	absent := t.Exists != nil && !*t.Exists
+	if absent && (valued || t.Count != nil) || valued && t.Count != nil && *t.Count == 0 {
+		a.bad(args, "leave out the other tests", "a value that must not exist is tested")
+	}
+	if t.Count != nil && *t.Count < 0 {
+		a.key("count").bad(args.Get("count"), "", "a negative count")
+	}
+	return valued || t.Exists != nil || t.Count != nil
+}
+
+func (t *valueTests) judge(root strict.Node) Verdict {
 	located := t.path.SelectLocated(root.Any())
 	fail := func(actual, format string, args ...any) Verdict {
 		return Verdict{Actual: actual, Reason: fmt.Sprintf(format, args...)}
 	}
 	if t.Exists != nil && !*t.Exists {
 		if len(located) > 0 {
-			return fail("", "%s selects %s", t.Path, located[0].Path)
+			return fail("", "%s selects %s", t.source, located[0].Path)
 		}
-		return Verdict{Score: 1, Reason: t.Path + " selects nothing"}
+		return Verdict{Score: 1, Reason: t.source + " selects nothing"}
 	}
 	if t.Count != nil && len(located) != *t.Count {
-		return fail("", "%s selects %d values, want %d", t.Path, len(located), *t.Count)
+		return fail("", "%s selects %d values, want %d", t.source, len(located), *t.Count)
 	}
 	if len(located) == 0 && t.Count == nil {
-		return fail("", "%s selects nothing", t.Path)
+		return fail("", "%s selects nothing", t.source)
 	}
 	for _, l := range located {
 		value := follow(root, l.Path)
@@ -219,7 +234,7 @@ func (t *pathTests) judge(root strict.Node) Verdict {
 			return fail(cut(value.JSON()), "%s: %s", l.Path, why)
 		}
 	}
-	return Verdict{Score: 1, Reason: fmt.Sprintf("%s selects %d values, all as expected", t.Path, len(located))}
+	return Verdict{Score: 1, Reason: fmt.Sprintf("%s selects %d values, all as expected", t.source, len(located))}
 }
 
 // follow returns the value at a normalized path of a tree: the library works on plain Go values, which lose digits of large numbers.
@@ -236,7 +251,7 @@ func follow(n strict.Node, path spec.NormalizedPath) strict.Node {
 }
 
 // test says in what a selected value fails, or "".
-func (t *pathTests) test(n strict.Node) string {
+func (t *valueTests) test(n strict.Node) string {
 	show := func(n strict.Node) string { return excerpt(n.JSON(), 0, 80) }
 	if !t.Equals.IsZero() && !same(t.Equals, n) {
 		return "is " + show(n) + ", want " + show(t.Equals)

@@ -22,18 +22,36 @@ var kinds = []kind{
 	{name: "contains_any", compile: compileContainsAny, doc: "the answer holds a text of a list; also {values, ...}"},
 	{name: "starts_with", compile: compileStartsWith, doc: "the answer begins with the text; options as for equals"},
 	{name: "regex", compile: compileRegex, doc: "an RE2 expression matches somewhere in the answer; (?i), (?s), (?m) inside it, ^ and $ to anchor it"},
+	{name: "similarity", graded: true, compile: compileSimilarity, doc: "how like the text the answer is: 1 less the Levenshtein distance over the length of the longer; also {value or values, ...} with the options of equals"},
+	{name: "rouge_l", graded: true, compile: compileRougeL, doc: "ROUGE-L: the longest common subsequence of words; also {value or values, measure: f1, precision or recall, ...}"},
+	{name: "bleu", graded: true, compile: compileBLEU, doc: "BLEU of the one answer, up to four words in a row, smoothed; also {value or values, ...}"},
+	{name: "length", compile: compileLength, doc: "{min, max, unit: characters, words or lines}: how long the answer is"},
+	{name: "refusal", compile: compileRefusal, doc: "the model refused: it says so itself, or the answer begins as refusals do; {phrases: [...]} adds beginnings"},
 	{name: "json", compile: compileJSON, doc: "the answer is one JSON value; {fence: true} takes it from the only code block where there is one"},
 	{name: "json_schema", compile: compileJSONSchema, doc: "the answer is JSON and satisfies the schema (draft 2020-12 or 07, references within it only, format only annotates); also {schema, fence}"},
+	{name: "json_equal", compile: compileJSONEqual, doc: "{value, ignore: [paths], unicode: nfc, fence}: the answer is JSON and that value, save what the RFC 9535 paths select"},
 	{name: "json_path", compile: compileJSONPath, doc: "{path, equals, contains, matches, min, max, exists, count, fence}: what an RFC 9535 path selects in a JSON answer; every selected value must pass every test, and there must be one"},
 	{name: "numeric", compile: compileNumeric, doc: "{value, abs, rel} or {min, max}: the only number in the answer; {take: first} or last where there may be several"},
-	{name: "tool_calls", compile: compileToolCalls, doc: "{match: exact, unordered, subset or superset, calls: [{name, args}]}: the calls that the model made"},
+	{name: "tool_calls", compile: compileToolCalls, doc: "{match: exact, unordered, subset or superset, calls: [{name, args, status, times} or {any_of} or groups {ordered or unordered, same_turn}], same_turn}: the calls that the model made"},
 	{name: "no_tool_calls", compile: compileNoToolCalls, doc: "the model called no tool, or none of a list"},
+	{name: "tool_result", compile: compileToolResult, doc: "{name, args, take: all, any, first or last, status, path and tests as in json_path}: what a tool returned"},
+	{name: "steps", compile: compileSteps, doc: "{min, max}: how often the model was asked"},
+	{name: "final_state", compile: compileFinalState, doc: "{files: {path: text, or exists, equals, contains, matches, json, unchanged}, others: unchanged}: the workspace as the run left it"},
 	{name: "latency", compile: compileLatency, doc: "{max: 2s}: the agent's waiting for models and tools, retries excluded"},
 	{name: "cost", compile: compileCost, doc: "{max_usd: 0.01}: what the agent's model calls cost"},
 	{name: "tokens", compile: compileTokens, doc: "{max: 1000}: input and output tokens of all model steps"},
 	{name: KindJudge, graded: true, compile: compileJudge, doc: "a model of role judge scores the answer: a rubric, or {rubric, criteria or prefer with over, reference, provider, votes, combine, verdict}"},
+	{name: "cel", compile: compileCEL, doc: "an expression in CEL over answer, expected, vars, metadata and trace; true holds, a double is a score"},
+	{name: kindAll, compile: compileAll, doc: "a list of checks that must all pass; the score is the share that does"},
+	{name: kindAny, compile: compileAny, doc: "a list of checks of which one must pass"},
 	{name: "command", compile: compileCommand, doc: "a program and its arguments, also {run, workers: lines, with}: the program is told of the case in JSON and answers {score, reason} or {unjudged}"},
 }
+
+// later are kinds that a dataset may name one day, and that this version refuses.
+var later = []string{"skill_active", "sql_equal"}
+
+// Later are the kinds of checks of the format that are not in this version.
+func Later() []string { return slices.Clone(later) }
 
 // Kind describes a kind of check for listings.
 type Kind struct{ Name, Doc string }

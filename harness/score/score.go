@@ -19,6 +19,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/echoeval/echoeval/core/eval"
@@ -58,6 +59,8 @@ type Env struct {
 	Programs Programs
 	// Judges are the ids of the providers of role judge, in the dataset's order.
 	Judges []string
+	// Turn says that the checks are those of a turn and not of the whole item.
+	Turn bool
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.
@@ -76,6 +79,8 @@ type Case struct {
 	// Item and Expected are told to the programs of command checks.
 	Item     Item
 	Expected strict.Node
+	// Workspace opens the files that the run left; nil where they are gone.
+	Workspace Workspace
 	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
 	Redact func(string) string
 	// Judge asks the models of judge checks; where it is nil they judge nothing.
@@ -138,15 +143,11 @@ func compile(specs []Spec, env Env, table []kind, p *strict.Problems) []Check {
 		taken[s.Name] = s.Pos
 	}
 	for _, s := range specs {
-		row, ok := find(table, s.Kind)
-		if !ok {
-			p.Add(s.Pos, strict.Suggest(s.Kind, names(table)), "unknown check %q", s.Kind)
+		before := p.Len()
+		c := compileOne(s, at{Problems: p, env: &env, table: table})
+		if p.Len() > before && c.judge == nil {
 			continue
 		}
-		before := p.Len()
-		c := Check{Name: s.Name, Kind: s.Kind, Not: s.Not, Weight: 1, Threshold: 1, Required: s.Required, Pos: s.Pos}
-		c.limits(s, row.graded, p)
-		c.judge = row.compile(s.Args, at{pos: s.Pos, env: &env, asks: &c.Asks, Problems: p.Key(s.Kind)})
 		for n := 1; c.Name == ""; n++ {
 			name := s.Kind
 			if n > 1 {
@@ -162,6 +163,24 @@ func compile(specs []Spec, env Env, table []kind, p *strict.Problems) []Check {
 		}
 	}
 	return checks
+}
+
+// compileOne compiles a check, without a name where it has none of its own. The problems of a are seen from where the check stands.
+func compileOne(s Spec, a at) Check {
+	c := Check{Name: s.Name, Kind: s.Kind, Not: s.Not, Weight: 1, Threshold: 1, Required: s.Required, Pos: s.Pos}
+	row, ok := find(a.table, s.Kind)
+	switch {
+	case slices.Contains(later, s.Kind):
+		a.Add(s.Pos, "remove it; reading the file without it would run something else than it says", "check %q is not in this version", s.Kind)
+		return c
+	case !ok:
+		a.Add(s.Pos, strict.Suggest(s.Kind, names(a.table)), "unknown check %q", s.Kind)
+		return c
+	}
+	c.limits(s, row.graded, a.Problems)
+	a.pos, a.asks, a.stated, a.Problems = s.Pos, &c.Asks, s.Threshold != nil, a.Problems.Key(s.Kind)
+	c.judge = row.compile(s.Args, a)
+	return c
 }
 
 // limits takes weight and threshold from the spec.
@@ -194,6 +213,10 @@ type at struct {
 	*strict.Problems
 	pos failure.Position
 	env *Env
+	// table are the kinds that there are, depth how many checks the check lies in, and stated says that it states a threshold.
+	table  []kind
+	depth  int
+	stated bool
 	// asks is where a check says how many questions it puts to judges.
 	asks *int
 }
