@@ -175,6 +175,9 @@ func NewWorkspace(root string) (*Workspace, error) {
 // Close releases the folder. The workspace must not be used afterwards.
 func (w *Workspace) Close() error { return w.root.Close() }
 
+// Files are all files of the workspace, for those who look at what tools did: files withheld from tools are among them, and nothing outside is reached.
+func (w *Workspace) Files() fs.FS { return w.root.FS() }
+
 // Resolve decides whether a path that a model wrote may be used for access, and where it leads. The error is an [*Error].
 //
 // Paths are relative to the workspace, with slashes. An absolute path is refused even where it leads into the workspace, which lies elsewhere on every machine. There is no home folder: ~ is a name like any other. Names are compared byte by byte; NFC and NFD

@@ -142,6 +142,10 @@ func (d *Dataset) isCheck(kind string) bool {
 }
 
 func (d *Dataset) knownCheck(pos failure.Position, kind string, p *strict.Problems) bool {
+	if slices.Contains(d.options.Later, kind) {
+		p.Add(pos, "remove it; reading the file without it would run something else than it says", "check %q is not in this version", kind)
+		return false
+	}
 	if d.options.Checks != nil && !d.isCheck(kind) {
 		hint := strict.Suggest(kind, slices.Concat(d.options.Checks, []string{"not"}, namesOf(d.libraries.checks)))
 		if _, ok := d.libraries.checks[kind]; ok {

@@ -62,8 +62,10 @@ type Options struct {
 	Drift []string
 	// Judging is a hash of what judges are told beside the arguments of their checks; it is part of how an item is judged.
 	Judging string
-	// Arguments are the types that the arguments of checks are decoded into, by kind, for schemas. Of a kind that is not in it any arguments fit the schema.
+	// Arguments describe the arguments of checks by kind: a type that they are decoded into beside a bare text, or what makes their schema, a func(*[strict.Schemas]) [strict.Schema]. Of a kind that is not in it any arguments fit the schema.
 	Arguments map[string]any
+	// Later are kinds of checks of the format that this version refuses.
+	Later []string
 	// TargetVariables are the environment variables that the recorder of a target sets itself.
 	TargetVariables []string
 	// Set are KEY=VALUE pairs over the dataset: KEY is a path of keys of the dataset file with dots (gates.pass_rate, defaults.timeout), or items and keys of an item, which are set for every item; VALUE is YAML.

@@ -101,6 +101,8 @@ func (b schemaOf) register() {
 		"use":            func() schema { return list(filledText) },
 		"input":          func() schema { return b.of(inputForm{}) },
 		"checks":         func() schema { return list(check()) },
+		"checks_within":  func() schema { return filled(b.s.Define("check_within", b.within)) },
+		"number":         func() schema { return schema{"type": "number"} },
 		"agent": func() schema {
 			return strict.AnyOf(filledText, b.s.Define("agent", func() schema { return agent.Schema(b.s) }))
 		},
@@ -173,13 +175,7 @@ func (b schemaOf) step() schema {
 
 // check is a word, a kind with its arguments, or the use of a library's.
 func (b schemaOf) check() schema {
-	kinds := schema{}
-	for _, kind := range b.options.Checks {
-		kinds[kind] = schema{}
-		if of, ok := b.options.Arguments[kind]; ok {
-			kinds[kind] = b.s.Define(kind, func() schema { return strict.AnyOf(filledText, b.of(of)) })
-		}
-	}
+	kinds := b.kinds()
 	inner := schema{"type": "object", "properties": kinds, "additionalProperties": len(kinds) == 0, "minProperties": 1, "maxProperties": 1}
 	all := b.of(modifierKeys{})
 	properties := all["properties"].(schema)
@@ -191,6 +187,32 @@ func (b schemaOf) check() schema {
 		all["additionalProperties"] = schema{}
 	}
 	return strict.AnyOf(filledText, all)
+}
+
+// kinds are the schemas of the arguments of checks.
+func (b schemaOf) kinds() schema {
+	kinds := schema{}
+	for _, kind := range b.options.Checks {
+		switch of := b.options.Arguments[kind].(type) {
+		case nil:
+			kinds[kind] = schema{}
+		case func(*strict.Schemas) strict.Schema:
+			kinds[kind] = b.s.Define(kind, func() schema { return of(b.s) })
+		default:
+			kinds[kind] = b.s.Define(kind, func() schema { return strict.AnyOf(filledText, b.of(of)) })
+		}
+	}
+	return kinds
+}
+
+// within is a check that lies in another: it has a threshold and no other modifier, and asks no judge.
+func (b schemaOf) within() schema {
+	kinds := b.kinds()
+	delete(kinds, kindJudge)
+	inner := schema{"type": "object", "properties": maps.Clone(kinds), "additionalProperties": len(kinds) == 0, "minProperties": 1, "maxProperties": 1}
+	kinds["not"] = strict.AnyOf(filledText, inner)
+	kinds["threshold"] = b.s.Named["share_or_null"]()
+	return strict.AnyOf(filledText, schema{"type": "object", "properties": kinds, "additionalProperties": len(b.options.Checks) == 0, "minProperties": 1})
 }
 
 func (b schemaOf) invariant() schema {

@@ -342,7 +342,6 @@ func (r *itemRun) random() func() float64 {
 func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) finishedItem {
 	interrupted := ctx.Err() != nil && out.Err != nil
 	complete := r.complete(out)
-	spaceErr := r.space.close()
 	r.account(&line, out)
 	verdict, asked := judged{status: eval.Pass}, judges{run: r}
 	settled := out.Err == nil && r.session.Settled(true) == nil
@@ -353,6 +352,7 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 			out.Err = cause // the check was cut off: a resumed run judges the item
 		}
 	}
+	spaceErr := r.space.close() // checks have looked at it
 	line.OverheadUSD = r.overhead
 	closed, err := r.session.Close(complete)
 	stale := staleness(err)
@@ -450,7 +450,7 @@ func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, ask
 	cause := eval.CauseCheckCrash
 	run := func(checks []dataset.Check, c score.Case) {
 		c.Item, c.Expected, c.Redact, c.Judge = item, r.item.Expected, r.redact, asked
-		for _, check := range r.compile(r.job.column, permitted(r.item, r.column.Agent.Tools), checks, &problems) {
+		for _, check := range r.compile(r.job.column, permitted(r.item, r.column.Agent.Tools), c.Turn != nil, checks, &problems) {
 			if r.opts.ReplayOnly && check.Kind != score.KindJudge {
 				continue
 			}
@@ -461,7 +461,7 @@ func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, ask
 			line.Checks = append(line.Checks, result)
 		}
 	}
-	run(r.item.Checks, score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens})
+	run(r.item.Checks, score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Workspace: r.space.files})
 	for i, turn := range out.Turns {
 		if i >= len(r.item.Turns) {
 			break

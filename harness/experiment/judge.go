@@ -94,8 +94,8 @@ func (e *Experiment) questionsOf(item *dataset.Item, column int) int {
 	for _, turn := range item.Turns {
 		lists = append(lists, turn.Checks)
 	}
-	for _, checks := range lists {
-		for _, c := range e.compile(column, permitted(item, e.opts.Columns[column].Agent.Tools), checks, &problems) {
+	for i, checks := range lists {
+		for _, c := range e.compile(column, permitted(item, e.opts.Columns[column].Agent.Tools), i > 0, checks, &problems) {
 			n += c.Asks
 		}
 	}

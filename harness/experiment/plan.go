@@ -309,18 +309,19 @@ func (e *Experiment) programs() score.Programs {
 type compilation struct {
 	of     []dataset.Check
 	tools  []string
+	turn   bool
 	checks []score.Check
 }
 
-// compile makes the checks of an item ready for a column and the tools that the item lets its agent have. Most items have the checks of the dataset and nothing of their own, so that the last ones serve again.
-func (e *Experiment) compile(column int, tools []string, checks []dataset.Check, p *strict.Problems) []score.Check {
-	if last := e.compiled[column].Load(); last != nil && slices.Equal(last.of, checks) && slices.Equal(last.tools, tools) {
+// compile makes the checks of an item, or of a turn of it, ready for a column and the tools that the item lets its agent have. Most items have the checks of the dataset and nothing of their own, so that the last ones serve again.
+func (e *Experiment) compile(column int, tools []string, turn bool, checks []dataset.Check, p *strict.Problems) []score.Check {
+	if last := e.compiled[column].Load(); last != nil && last.turn == turn && slices.Equal(last.of, checks) && slices.Equal(last.tools, tools) {
 		return last.checks
 	}
 	before := p.Len()
-	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges}, p)
+	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges, Turn: turn}, p)
 	if p.Len() == before {
-		e.compiled[column].Store(&compilation{of: checks, tools: tools, checks: out})
+		e.compiled[column].Store(&compilation{of: checks, tools: tools, turn: turn, checks: out})
 	}
 	return out
 }
@@ -354,9 +355,9 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 		if program = program || c.Target != nil; c.Target == nil {
 			seen = append(seen, tools)
 		}
-		e.compile(i, tools, item.Checks, p)
+		e.compile(i, tools, false, item.Checks, p)
 		for _, turn := range item.Turns {
-			e.compile(i, tools, turn.Checks, p)
+			e.compile(i, tools, true, turn.Checks, p)
 		}
 	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)

@@ -85,6 +85,19 @@ func (s *space) copy() (err error) {
 	return err
 }
 
+// files are the item's files as it found them and as it left them.
+func (s *space) files() (before, after fs.FS, err error) {
+	original, err := s.from.original(s.rel)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := s.get(guard.Read)
+	if err != nil {
+		return nil, nil, err
+	}
+	return original.Files(), now.Files(), nil
+}
+
 // close removes the copy.
 func (s *space) close() error {
 	var err error

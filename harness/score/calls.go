@@ -99,8 +99,8 @@ type madeCall struct {
 	text string
 }
 
-// ToolCallsArgs are the arguments of the check tool_calls.
-type ToolCallsArgs struct {
+// toolCallsArgs are the arguments of the check tool_calls.
+type toolCallsArgs struct {
 	Match    string        `yaml:"match" values:"exact,unordered,subset,superset" doc:"which calls may be missing or further; exact unless given"`
 	Calls    []strict.Node `yaml:"calls,required" doc:"the calls expected, and groups of them"`
 	SameTurn *bool         `yaml:"same_turn" doc:"true: all calls in one reply of the model; false: each in a reply of its own"`
@@ -140,7 +140,7 @@ const (
 )
 
 func compileToolCalls(args strict.Node, a at) judge {
-	in := ToolCallsArgs{Match: "exact"}
+	in := toolCallsArgs{Match: "exact"}
 	a.decode(args, &in, "tool_calls: {match: subset, calls: [{name: search}]}")
 	if args.Kind() != strict.Mapping {
 		return nil

@@ -122,42 +122,68 @@ func nested(n strict.Node, a at) (Spec, bool) {
 		return s, false
 	}
 	before := a.Len()
-	var kind strict.Key
+	kinds := make([]strict.Field, 0, 1)
 	for key, value := range n.Fields() {
 		switch key.Name {
 		case "threshold":
-			strict.Decode(value, &s.Threshold, a.Problems.Key(key.Name))
+			s.Threshold = fraction(value, a.Problems.Key(key.Name))
 		case "name", "weight", "required", "use":
 			a.Add(key.Pos(), "put it beside "+kindAll+" or "+kindAny+", or leave it out", "%s stands within a check of checks", key.Name)
 		default:
-			if s.Kind != "" {
-				a.Add(key.Pos(), "write two entries in the list", "a check has one kind, not both %q and %q", s.Kind, key.Name)
-				return s, false
-			}
-			kind, s.Kind, s.Args = key, key.Name, value
+			kinds = append(kinds, strict.Field{Key: key, Value: value})
 		}
 	}
+	isKind := func(f strict.Field) bool {
+		_, known := find(a.table, f.Key.Name)
+		return known || f.Key.Name == "not" || slices.Contains(later, f.Key.Name)
+	}
+	if known := slices.DeleteFunc(slices.Clone(kinds), func(f strict.Field) bool { return !isKind(f) }); len(kinds) > 1 && len(known) == 1 {
+		for _, f := range kinds { // a misspelt threshold most often
+			if f.Key != known[0].Key {
+				a.Problems.Unknown(f.Key, []string{"threshold"})
+			}
+		}
+		kinds = known
+	}
 	switch {
-	case s.Kind == "" && a.Len() == before:
+	case len(kinds) == 0:
 		a.bad(n, "add it: contains: ...", "a check names its kind")
-	case s.Kind == "not":
-		threshold := s.Threshold
+		return s, false
+	case len(kinds) > 1:
+		a.Add(kinds[1].Key.Pos(), "write two entries in the list", "a check has one kind, not both %q and %q", kinds[0].Key.Name, kinds[1].Key.Name)
+		return s, false
+	}
+	kind, args := kinds[0].Key, kinds[0].Value
+	switch {
+	case kind.Name == "not":
 		inner := a.key("not")
-		if s.Args.Kind() == strict.Mapping && !s.Args.Get("not").IsZero() {
-			inner.bad(s.Args, "leave both out", "not within not")
-			return s, false
+		for _, key := range []string{"not", "threshold"} {
+			if !args.Get(key).IsZero() {
+				inner.Add(args.KeyPos(key), "put it beside not, once", "%s within not", key)
+				return s, false
+			}
 		}
-		if s.Args.Kind() == strict.Mapping && !s.Args.Get("threshold").IsZero() {
-			inner.Add(s.Args.KeyPos("threshold"), "put it beside not", "threshold stands within not")
-			return s, false
-		}
-		within, ok := nested(s.Args, inner)
+		within, ok := nested(args, inner)
 		if !ok {
 			return s, false
 		}
-		return Spec{Kind: within.Kind, Args: within.Args, Not: true, Threshold: threshold, Pos: n.Pos()}, a.Len() == before
-	case slices.Contains(single, s.Kind):
-		a.Add(kind.Pos(), "put it into the list of checks itself", "check %s within another is not in this version", s.Kind)
+		s.Not, s.Kind, s.Args = true, within.Kind, within.Args
+	case slices.Contains(single, kind.Name):
+		a.Add(kind.Pos(), "put it into the list of checks itself", "check %s within another is not in this version", kind.Name)
+	case !isKind(kinds[0]):
+		a.Add(kind.Pos(), strict.Suggest(kind.Name, names(a.table)), "unknown check %q", kind.Name)
+	default:
+		s.Kind, s.Args, s.Pos = kind.Name, args, kind.Pos()
 	}
 	return s, a.Len() == before
+}
+
+// fraction reads a threshold.
+func fraction(n strict.Node, p *strict.Problems) *float64 {
+	var f *float64
+	strict.Decode(n, &f, p)
+	if f != nil && !(*f >= 0 && *f <= 1) {
+		p.Add(n.Pos(), "a score is a fraction: 0.8 for 80 %", "want a fraction from 0 to 1")
+	}
+	return f
 }

@@ -22,7 +22,7 @@ const maxFile = 16 << 20
 
 // finalStateArgs are the arguments of the check final_state.
 type finalStateArgs struct {
-	Files  map[string]strict.Node `yaml:"files" schema:"state_files" doc:"what each file must be at the end, by its path in the workspace: a text, or tests"`
+	Files  map[string]strict.Node `yaml:"files" doc:"what each file must be at the end, by its path in the workspace: a text, or tests"`
 	Others *string                `yaml:"others" values:"unchanged" doc:"unchanged: no other file was written, made or removed"`
 }
 

@@ -63,8 +63,17 @@ func datasetOptions(s *State) dataset.Options {
 	}
 	return dataset.Options{
 		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
-		Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}},
+		Judging: score.JudgePrompt, Arguments: checkArguments(), Later: score.Later(),
 	}
+}
+
+// checkArguments describe the arguments of checks for schemas.
+func checkArguments() map[string]any {
+	arguments := map[string]any{score.KindJudge: score.JudgeArgs{}}
+	for kind, of := range score.Schemas() {
+		arguments[kind] = of
+	}
+	return arguments
 }
 
 func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
