@@ -64,6 +64,7 @@ func run(args []string) error {
 		{"lookup", b.lookup},
 		{"recording", b.recording},
 		{"provider", b.provider},
+		{"trajectory", b.trajectory},
 		{"large", b.large},
 	} {
 		if len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(m.name, a) }) {
@@ -388,6 +389,26 @@ func (b *bench) recording() error {
 		return errors.New("a figure is missing")
 	}
 	b.add(fmt.Sprintf("recording, added to the first chunk of a stream (%.0f us without)", plain), fmt.Sprintf("%.0f us", recorded-plain), "< 1,000 us", recorded-plain < 1000)
+	return nil
+}
+
+// trajectory measures the check tool_calls with 50 calls expected and 50 made, out of order.
+func (b *bench) trajectory() error {
+	found, err := goBench("./harness/score", "BenchmarkTrajectory", "1s")
+	if err != nil {
+		return err
+	}
+	for _, m := range []struct {
+		groups int
+		what   string
+		bound  float64 // ns
+	}{{1, "in one group", 1e6}, {10, "in ten groups", 50e6}} {
+		ordered, unordered := found[fmt.Sprintf("BenchmarkTrajectory/ordered/%d ns/op", m.groups)], found[fmt.Sprintf("BenchmarkTrajectory/unordered/%d ns/op", m.groups)]
+		if ordered == 0 || unordered == 0 {
+			return errors.New("a figure is missing")
+		}
+		b.add("`tool_calls`, 50 calls against 50 "+m.what+", the slower of ordered and unordered", fmt.Sprintf("%.2f ms", max(ordered, unordered)/1e6), fmt.Sprintf("< %.0f ms", m.bound/1e6), max(ordered, unordered) < m.bound)
+	}
 	return nil
 }
 
