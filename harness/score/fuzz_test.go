@@ -23,6 +23,8 @@ func FuzzOutput(f *testing.F) {
 		check("equals: caf\u00e9"), check("equals: {value: A b, ignore_case: true, trim: true, collapse_space: true, ignore_punctuation: true, unicode: nfc}"),
 		check("contains: a"), check("contains_all: [a, b]"), check("contains_any: [a, b]"), check("starts_with: a"), check("regex: '(a|b)+'"), check("json"), check("json: {fence: true}"),
 		check("json_schema: {type: object, properties: {a: {type: array, items: {type: integer}}}}"), check("json_path: {path: '$..a[*]', min: 0}"), check("numeric: {value: 42, rel: 0.1}"),
+		check("{similarity: caf\u00e9 au lait, threshold: 0.5}"), check("{rouge_l: {values: [a b, b a], ignore_case: true}, threshold: 0.5}"), check("{bleu: a b c d e, threshold: 0.5}"), check("length: {max: 3, unit: words}"), check("refusal"), check("json_equal: {value: {a: [1]}, ignore: ['$..b']}"),
+		check("cel: \"answer.size() < 3 || answer.contains('a')\""), check("any: [{contains: a}, {all: [json, {numeric: {min: 3}}]}]"),
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		for _, c := range checks {
@@ -43,7 +45,9 @@ func FuzzOutput(f *testing.F) {
 
 // FuzzArguments compiles arbitrary YAML as the arguments of every kind, and judges with what compiles.
 func FuzzArguments(f *testing.F) {
-	for _, s := range []string{"a", "{value: a}", "[a, b]", "{type: object}", "{path: $.a, equals: 1}", "{value: 1, abs: 0.1}", "{match: subset, calls: [{name: book, args: {a: {$regex: x}}}]}", "{max: 1s}", "{$ref: '#'}", "null", "{calls: [{name: book, args: {$$a: [1, {$partial: {b: 2}}]}}]}"} {
+	for _, s := range []string{"a", "{value: a}", "[a, b]", "{type: object}", "{path: $.a, equals: 1}", "{value: 1, abs: 0.1}", "{match: subset, calls: [{name: book, args: {a: {$regex: x}}}]}", "{max: 1s}", "{$ref: '#'}", "null", "{calls: [{name: book, args: {$$a: [1, {$partial: {b: 2}}]}}]}",
+		"{match: subset, calls: [{unordered: [{name: book, times: {max: 2}}, {any_of: [{name: book}, {name: exec, status: ok}]}], same_turn: true}, {name: book}]}", "{calls: [{name: book, args: {$equal: {a: {$date: 2026-01-05}}, $ignore: ['x*'], $defaults: {b: 1}}}]}",
+		"{calls: [{name: book, args: {a: {$one_of: [1, {$schema: {type: integer}}, {$text: {value: x}}]}}}]}", "{name: book, path: '$.a', equals: 1}", "[{contains: a}, {not: {json: true}}]", "{min: 1, max: 2}", "answer == 'a'", "{files: {a: {exists: true}}}"} {
 		f.Add(s, `{"a":1}`)
 	}
 	f.Fuzz(func(t *testing.T, yaml, output string) {

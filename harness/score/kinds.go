@@ -62,8 +62,10 @@ type Kind struct{ Name, Doc string }
 // space at both ends, unicode: nfc composes characters.
 //
 // In tool_calls, exact wants the expected calls and no others, in order; unordered in any order; subset: the expected calls are among those made; superset: the calls made are among the expected. Calls pair one to one, so that a call expected twice must be made twice.
+// An entry of calls is a call ({name, args, status: ok or error, times: 2 or {min, max}}), {any_of: [...]}, or a group: {ordered: [...]} or {unordered: [...]}. Groups follow one another. same_turn: true, of a group or of a list without groups, wants its calls in one reply of the model, false each in a reply of its own.
 // args names arguments and what each must be; arguments that it does not name are free. A plain value means equal, at any depth: 1 equals 1.0, a mapping has exactly these keys, a list these entries in order.
-// {$regex: ...}, {$any: true}, {$numeric: {value, abs, rel} or {min, max}}, {$partial: {...}} (other keys are free) and {$equal: ...} stand for a value, or for args as a whole: args: {$equal: {a: 1}} allows no other argument. A key that begins with $ is written with $$.
+// {$regex: ...}, {$any: true}, {$numeric: {value, abs, rel} or {min, max}}, {$date: ...}, {$one_of: [...]}, {$schema: {...}}, {$text: {value, options of equals}}, {$partial: {...}} (other keys are free) and {$equal: ...} stand for a value, or for args as a whole: args: {$equal: {a: 1}} allows no other argument.
+// Beside $equal and $partial, $ignore lists keys that do not count and $defaults the values that missing keys have and further ones may have. A key that begins with $ is written with $$.
 //
 // A judge is asked for a score in [0,1] (verdict: pass asks whether it holds) with a reason. Several votes, of one judge or of a panel, are combined by their mean or their majority, which is what is stated beside the score. prefer compares the answer with that of over in both orders: 1 where it is better in both, 0 where it is worse in
 // both, else 0.5. An answer that is not the JSON that was asked for is no vote; where half of the votes or more are none, the check could not judge.

@@ -404,7 +404,7 @@ var _ = Describe("the arguments of checks", func() {
 		Entry(nil, "- cel: 5", "want a string"),
 		Entry(nil, "- all: []", "the list is empty"),
 		Entry(nil, "- any: x", "want a list of checks"),
-		Entry(nil, "- any: [{contans: x}]", `d.yaml:1:9: any[0]: unknown check "contans"`),
+		Entry(nil, "- any: [{contans: x}]", `d.yaml:1:10: any[0]: unknown check "contans"`),
 		Entry(nil, "- any: [{contains: x, weight: 2}]", "weight stands within a check of checks"),
 		Entry(nil, "- any: [{use: polite}]", "use stands within a check of checks"),
 		Entry(nil, "- any: [{contains: x, equals: y}]", `a check has one kind, not both "contains" and "equals"`),

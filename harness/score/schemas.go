@@ -50,14 +50,25 @@ func with(schema strict.Schema, keys map[string]strict.Schema) strict.Schema {
 	return schema
 }
 
+// eachRequired are schemas of which each asks for one key.
+func eachRequired(keys ...string) []any {
+	list := make([]any, len(keys))
+	for i, key := range keys {
+		list[i] = strict.Schema{"required": []any{key}}
+	}
+	return list
+}
+
 func likenessSchema(s *strict.Schemas, args any) strict.Schema {
-	return with(of(s, args), map[string]strict.Schema{"value": filled, "values": listOf(1, filled), "unicode": strict.Enum("nfc")})
+	schema := with(of(s, args), map[string]strict.Schema{"value": filled, "values": listOf(1, filled), "unicode": strict.Enum("nfc")})
+	schema["oneOf"] = eachRequired("value", "values")
+	return schema
 }
 
 func countSchema(s *strict.Schemas, args any) strict.Schema {
 	natural := strict.OrNull(strict.Schema{"type": "integer", "minimum": 0})
 	schema := with(of(s, args), map[string]strict.Schema{"min": natural, "max": natural})
-	schema["anyOf"] = []any{strict.Schema{"required": []any{"min"}}, strict.Schema{"required": []any{"max"}}}
+	schema["anyOf"] = eachRequired("min", "max")
 	return schema
 }
 
@@ -82,7 +93,7 @@ func toolCallsSchema(s *strict.Schemas) strict.Schema {
 	choice := with(of(s, choiceArgs{}), map[string]strict.Schema{"any_of": listOf(2, alternative), "times": often})
 	place := strict.AnyOf(one(), choice)
 	group := with(of(s, groupArgs{}), map[string]strict.Schema{"ordered": listOf(1, place), "unordered": listOf(1, place)})
-	group["oneOf"] = []any{strict.Schema{"required": []any{"ordered"}}, strict.Schema{"required": []any{"unordered"}}}
+	group["oneOf"] = eachRequired("ordered", "unordered")
 	return with(of(s, toolCallsArgs{}), map[string]strict.Schema{"calls": listOf(1, strict.AnyOf(one(), choice, group))})
 }
 
@@ -94,7 +105,9 @@ func finalStateSchema(s *strict.Schemas) strict.Schema {
 	tests := of(s, fileArgs{})
 	tests["minProperties"] = 1
 	files := strict.Schema{"type": "object", "additionalProperties": strict.AnyOf(strict.Schema{"type": "string"}, tests), "minProperties": 1}
-	return with(of(s, finalStateArgs{}), map[string]strict.Schema{"files": files})
+	schema := with(of(s, finalStateArgs{}), map[string]strict.Schema{"files": files})
+	schema["anyOf"] = eachRequired("files", "others")
+	return schema
 }
 
 func checksSchema(s *strict.Schemas) strict.Schema { return s.Named["checks_within"]() }
