@@ -21,7 +21,7 @@ func Answer(expected any) types.GomegaMatcher { return &answer{expected: asMatch
 type answer struct {
 	expected types.GomegaMatcher
 	text     string
-	calls    []call
+	shown    string
 }
 
 // Match implements [types.GomegaMatcher].
@@ -33,7 +33,7 @@ func (m *answer) Match(actual any) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("Answer: %w", err)
 	}
-	m.calls, _ = s.calls() // only shown; a program's may be unknown
+	m.shown = s.shown()
 	ok, err := m.expected.Match(m.text)
 	if err != nil {
 		return false, fmt.Errorf("Answer: %w", err)
@@ -43,10 +43,10 @@ func (m *answer) Match(actual any) (bool, error) {
 
 // FailureMessage implements [types.GomegaMatcher].
 func (m *answer) FailureMessage(any) string {
-	return fmt.Sprintf("the model's answer:\n%s\n%s", indent(block(m.expected.FailureMessage(m.text))), listed(m.calls))
+	return fmt.Sprintf("the model's answer:\n%s\n%s", indent(block(m.expected.FailureMessage(m.text))), m.shown)
 }
 
 // NegatedFailureMessage implements [types.GomegaMatcher].
 func (m *answer) NegatedFailureMessage(any) string {
-	return fmt.Sprintf("the model's answer:\n%s\n%s", indent(block(m.expected.NegatedFailureMessage(m.text))), listed(m.calls))
+	return fmt.Sprintf("the model's answer:\n%s\n%s", indent(block(m.expected.NegatedFailureMessage(m.text))), m.shown)
 }

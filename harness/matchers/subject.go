@@ -22,9 +22,7 @@ func (o Outcome) String() string {
 	return plain(fmt.Sprintf("item %s on %s", o.Result.Item, o.Result.Provider))
 }
 
-// GomegaString implements [format.GomegaStringer].
-//
-// [format.GomegaStringer]: https://pkg.go.dev/github.com/onsi/gomega/format#GomegaStringer
+// GomegaString is what Gomega's own matchers print of an outcome, in place of every field.
 func (o Outcome) GomegaString() string { return o.String() }
 
 // subject is what the matchers look at, whatever it was given as.
@@ -180,6 +178,15 @@ func listed(calls []call) string {
 		fmt.Fprintf(&b, "\n  %d. %s", i+1, c)
 	}
 	return b.String()
+}
+
+// shown shows the calls where they are known.
+func (s subject) shown() string {
+	calls, err := s.calls()
+	if err != nil {
+		return err.Error()
+	}
+	return listed(calls)
 }
 
 // mostText is how many characters of arguments and of a result a line shows.
