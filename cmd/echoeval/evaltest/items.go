@@ -180,10 +180,18 @@ func (s *specs) gates() {
 		return
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "echoeval would end with code %d: %s", v.Code, escape.Line(v.Text))
+	fmt.Fprintf(&b, "echoeval replay would end with code %d: %s", v.Code, escape.Line(v.Text))
 	for _, r := range v.Reasons {
-		fmt.Fprintf(&b, "\n%s: %s", r.Kind, escape.Line(r.Text))
-		if r.Hint != nil {
+		b.WriteString("\n" + r.Kind)
+		if r.Gate != nil {
+			b.WriteString(" " + escape.Line(*r.Gate))
+		}
+		if r.Provider != nil {
+			b.WriteString(" of " + escape.Line(*r.Provider))
+		}
+		b.WriteString(": " + escape.Line(r.Text))
+		// Where a gate failed, the hint is to look at the run, which the specs of the items have done.
+		if r.Hint != nil && r.Kind != results.KindGate && r.Kind != results.KindRegression {
 			b.WriteString("\nhint: " + escape.Line(*r.Hint))
 		}
 	}

@@ -19,10 +19,10 @@ type verdict struct{ fail, skip, shown string }
 func judge(item cli.Listed, lines []eval.Result, reasons []results.Reason) verdict {
 	var v verdict
 	var passed, judged int
-	worst := map[eval.Status]bool{}
+	seen := map[eval.Status]bool{}
 	violated := false
 	for _, line := range lines {
-		worst[line.Status] = true
+		seen[line.Status] = true
 		switch line.Status {
 		case eval.Pass:
 			passed++
@@ -40,26 +40,26 @@ func judge(item cli.Listed, lines []eval.Result, reasons []results.Reason) verdi
 		unavailable = "the item could not be judged, and the gate error_rate puts up with it"
 	)
 	switch {
-	case worst[eval.Stale]:
+	case seen[eval.Stale]:
 		v.fail = "the recording does not fit"
-	case item.Quarantine != nil && lines[0].Quarantined && !violated && passed < len(lines) && !worst[eval.Skipped]:
+	case item.Quarantine != nil && lines[0].Quarantined && !violated && passed < len(lines) && !seen[eval.Skipped]:
 		q := item.Quarantine
 		v.skip = fmt.Sprintf("in quarantine by %s until %s: %s", escape.Line(q.Owner), q.Until.Format(time.DateOnly), escape.Line(q.Reason))
-	case worst[eval.Error] || worst[eval.Unjudged] || worst[eval.NotRun]:
+	case seen[eval.Error] || seen[eval.Unjudged] || seen[eval.NotRun]:
 		v.fail = "the item could not be judged"
-		if !held(reasons, results.KindUnavailable, results.KindInterrupted) && !violated {
+		if !has(reasons, results.KindUnavailable, results.KindInterrupted) && !violated {
 			v.fail, v.skip = "", unavailable
 		}
-	case worst[eval.Skipped]:
+	case seen[eval.Skipped]:
 		v.skip = "not for this provider"
 		if item.Skip != "" {
 			v.skip = "the dataset skips the item: " + escape.Line(item.Skip)
 		}
 	case item.PassIf != nil && item.PassIf.Holds(float64(passed)/float64(judged)) && !violated:
 		// The share of the repeats decides.
-	case worst[eval.Fail]:
+	case seen[eval.Fail]:
 		v.fail = "the item failed"
-		if !held(reasons, results.KindGate, results.KindRegression) {
+		if !has(reasons, results.KindGate, results.KindRegression) {
 			v.fail, v.skip = "", gates
 		}
 	}
@@ -69,8 +69,8 @@ func judge(item cli.Listed, lines []eval.Result, reasons []results.Reason) verdi
 	return v
 }
 
-// held reports whether the run has a reason of one of the kinds.
-func held(reasons []results.Reason, kinds ...string) bool {
+// has reports whether the run has a reason of one of the kinds.
+func has(reasons []results.Reason, kinds ...string) bool {
 	return slices.ContainsFunc(reasons, func(r results.Reason) bool { return slices.Contains(kinds, r.Kind) })
 }
 
