@@ -193,6 +193,19 @@ var _ = Describe("what GitHub runs", func() {
 		}
 	})
 
+	It("is what docs/ci.md shows", func() {
+		var a action
+		read("ci/github/action.yml", &a)
+		doc := slurp(suite.Root(), "docs", "ci.md")
+		for name := range a.Inputs {
+			Expect(doc).To(MatchRegexp("(?m)^\\| .*`" + name + "`"))
+		}
+		blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```\n").FindAllStringSubmatch(doc, -1)
+		Expect(blocks).To(HaveLen(2))
+		Expect(slurp(suite.Root(), "ci", "github", "evals.yml")).To(ContainSubstring(blocks[0][1]))
+		Expect(slurp(suite.Root(), "ci", "gitlab", "example.gitlab-ci.yml")).To(ContainSubstring(blocks[1][1]))
+	})
+
 	DescribeTable("is refused where it is unsafe", func(s step, fault string) {
 		Expect(faults(s)).To(ConsistOf(ContainSubstring(fault)))
 	},

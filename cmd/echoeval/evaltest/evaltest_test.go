@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -409,6 +410,27 @@ var _ = Describe("the example module", func() {
 		})))
 		Expect(r.out).To(And(ContainSubstring("expected: are silent"), ContainSubstring("expected the model to call no tool\n")))
 	}, SpecTimeout(5*time.Minute))
+
+	It("is what docs/go-tests.md shows", func() {
+		doc, err := os.ReadFile(filepath.Join(suite.Root(), "docs", "go-tests.md"))
+		Expect(err).NotTo(HaveOccurred())
+		code, err := os.ReadFile(filepath.Join(example, "evals_test.go"))
+		Expect(err).NotTo(HaveOccurred())
+		blocks := regexp.MustCompile("(?s)```(go|text)\n(.*?)```\n").FindAllStringSubmatch(string(doc), -1)
+		Expect(blocks).To(HaveLen(3))
+		for _, block := range blocks[:2] {
+			Expect(block[1]).To(Equal("go"))
+			Expect(string(code)).To(ContainSubstring(block[2]))
+		}
+		r, err := evaltest.Replay(context.Background(), filepath.Join(example, quickstart))
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(r.Close)
+		o, err := r.Item("lists-two-files")
+		Expect(err).NotTo(HaveOccurred())
+		m := CallTool("list_dir", WithArgs(map[string]any{"path": HavePrefix("wines")}))
+		Expect(m.Match(o)).To(BeFalse())
+		Expect(blocks[2][2]).To(Equal(m.FailureMessage(o) + "\n"))
+	})
 
 	It("is what `echoeval init` writes, with Go tests", func() {
 		from := filepath.Join(suite.Root(), "cmd", "echoeval", "internal", "cli", "initfiles")
