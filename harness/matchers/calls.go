@@ -129,7 +129,7 @@ func (m *callTool) Match(actual any) (bool, error) {
 			return false, err
 		case why == "":
 			m.found = append(m.found, i+1)
-		default:
+		case len(m.near) < mostCalls:
 			m.near = append(m.near, fmt.Sprintf("call %d: %s", i+1, why))
 		}
 	}

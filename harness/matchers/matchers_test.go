@@ -132,6 +132,18 @@ var _ = Describe("calls", func() {
 		Expect(m.FailureMessage(t)).To(ContainSubstring("… (5000 bytes in all)"))
 	})
 
+	It("are counted where there are many", func() {
+		r := asked("Go")
+		for range 1000 {
+			r.reply(calls("c1", "read_file", `{"path":"a"}`)).results(gives("c1", "x"))
+		}
+		t := r.ended()
+		expectMatch(CallTool("read_file", Times(1000)), t, "  50. read_file", "\n  … and 950 more")
+		m := CallTool("read_file", WithArgs(args{"path": HavePrefix("b")}))
+		expectNoMatch(m, t, "call 50: ", "\n  … and 950 more")
+		Expect(m.FailureMessage(t)).NotTo(ContainSubstring("call 51: "))
+	})
+
 	DescribeTable("that nobody can look for", func(m types.GomegaMatcher, actual any, said string) { expectError(m, actual, said) },
 		Entry("an empty trace", CallTool("exec"), trace.Trace{}, "no reply of a model, so nobody knows"),
 		Entry("an empty trace, and none expected", CallNoTools(), trace.Trace{}, "nobody knows"),

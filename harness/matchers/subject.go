@@ -175,6 +175,10 @@ func listed(calls []call) string {
 	var b strings.Builder
 	b.WriteString("the model's calls:")
 	for i, c := range calls {
+		if i == mostCalls {
+			fmt.Fprintf(&b, "\n  … and %d more", len(calls)-i)
+			break
+		}
 		fmt.Fprintf(&b, "\n  %d. %s", i+1, c)
 	}
 	return b.String()
@@ -189,8 +193,11 @@ func (s subject) shown() string {
 	return listed(calls)
 }
 
-// mostText is how many characters of arguments and of a result a line shows.
-const mostText = 300
+// Bounds on what a message shows.
+const (
+	mostCalls = 50  // calls, and reasons why one of the name is not the one that is looked for
+	mostText  = 300 // characters of arguments and of a result
+)
 
 // String is the call on one line, with its result.
 func (c call) String() string {

@@ -273,6 +273,18 @@ var _ = Describe("a dataset as specs", func() {
 		Expect(r.specs["raises-a-price"].LeafNodeLabels).To(Equal([]string{"area_bill_ing__a_b", "🩺"}))
 	})
 
+	It("passes none of its specs where the run cannot be made", func() {
+		dir := project()
+		Expect(os.WriteFile(filepath.Join(dir, "file"), nil, 0o644)).To(Succeed())
+		r := run(dir, "FLAGS=--out file/runs")
+		Expect(r.code).To(Equal(1), r.out)
+		Expect(r.specs).To(HaveLen(7))
+		Expect(r.out).To(ContainSubstring("file/runs"))
+		for name, s := range r.specs {
+			Expect(s.State.String()).NotTo(Equal("passed"), name)
+		}
+	})
+
 	DescribeTable("that cannot be read is one spec that fails", func(env []string, change func(dir string), message string) {
 		dir := project()
 		change(dir)
