@@ -33,6 +33,7 @@ fmt: ## say which Go files gofmt would change
 tidy: ## say what go mod tidy would change
 	go mod tidy -diff
 	cd ci/tools && go mod tidy -diff
+	cd docs/examples/gotest && go mod tidy -diff
 
 vet: ## go vet
 	go vet ./...

@@ -233,7 +233,7 @@ func checkDocPaths(t *Tree) (looked int, found []Violation) {
 var goName = regexp.MustCompile(`^((?:ci|cmd|core|harness|providers|reports)/[a-z0-9/]+)\.([A-Za-z][A-Za-z0-9]*)$`)
 
 // fileTypes are the ends of file names that look like names of Go.
-var fileTypes = []string{"go", "mod", "md", "sh", "yaml", "json", "mjs", "html", "css", "js"}
+var fileTypes = []string{"go", "mod", "md", "sh", "yaml", "yml", "json", "mjs", "html", "css", "js"}
 
 // declaredName splits the folder of a package from a name that it declares.
 func declaredName(code string) (dir, name string, ok bool) {

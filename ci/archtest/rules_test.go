@@ -3,6 +3,8 @@ package archtest
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -43,6 +45,29 @@ var _ = Describe("the project", func() {
 		}
 		for in := range direction {
 			Expect(files[in]).To(BeNumerically(">", 0), "Go files of %s", in)
+		}
+	})
+
+	It("links no library of tests into the command", func() {
+		deps := func(name string) []string {
+			list := exec.Command("go", "list", "-deps", name)
+			list.Dir = suite.Root()
+			out, err := list.Output()
+			Expect(err).NotTo(HaveOccurred())
+			return strings.Fields(string(out))
+		}
+		linked := func(packages []string) []string {
+			return slices.DeleteFunc(packages, func(p string) bool {
+				return !slices.ContainsFunc(testOnly, func(library string) bool { return below(p, library) })
+			})
+		}
+		Expect(linked(deps("./cmd/echoeval"))).To(BeEmpty())
+		Expect(linked(deps("./cmd/echoeval/evaltest"))).To(ContainElements("github.com/onsi/ginkgo/v2", "github.com/onsi/gomega"), "nothing was looked at")
+	})
+
+	It("names only packages that serve tests", func() {
+		for _, dir := range forTests {
+			Expect(filepath.Join(suite.Root(), dir)).To(BeADirectory())
 		}
 	})
 
@@ -116,6 +141,11 @@ var breaches = map[string]breach{
 		map[string]string{"cmd/a/a.go": "package main\n\nimport _ " + house + `ci/suite"`}, "cmd/a/a.go:3", "ci/suite, which serves tests only"},
 	"a provider uses the conformance suite": {"test-helpers",
 		map[string]string{"providers/a/a.go": "package a\n\nimport _ " + house + `providers/providertest"`}, "providers/a/a.go:3", "providers/providertest, which serves tests only"},
+
+	"the harness uses the matchers of Go tests": {"test-helpers",
+		map[string]string{"harness/a/a.go": "package a\n\nimport _ " + house + `harness/matchers"`}, "harness/a/a.go:3", "harness/matchers, which serves tests only"},
+	"the command uses what runs it in Go tests": {"test-helpers",
+		map[string]string{"cmd/echoeval/internal/cli/a.go": "package cli\n\nimport _ " + house + `cmd/echoeval/evaltest"`}, "cmd/echoeval/internal/cli/a.go:3", "cmd/echoeval/evaltest, which serves tests only"},
 
 	"a vendor's SDK in the core": {"libraries",
 		map[string]string{"core/a/a.go": "package a\n\nimport _ \"github.com/sashabaranov/go-openai\""}, "core/a/a.go:3", "core/a imports github.com/sashabaranov/go-openai, which belongs to providers/openai"},
@@ -236,6 +266,8 @@ var _ = Describe("a rule", func() {
 			"core/strict/json.go":           "// Package strict is strict.\npackage strict\n\nimport _ \"github.com/go-json-experiment/json/jsontext\"",
 			"cmd/echoeval/main.go":          "// Command echoeval is the command.\npackage main\n\nimport (\n\t\"os\"\n\n\t_ " + house + "providers/p\"\n\t_ " + house + "reports/r\"\n)\n\nfunc main() { os.Exit(len(os.Args)) }",
 			"providers/providertest/p.go":   "// Package providertest is a suite.\npackage providertest\n\nimport (\n\t_ " + house + "ci/suite\"\n\t_ " + house + "harness/replay\"\n)",
+			"harness/matchers/m.go":         "// Package matchers is for tests of users.\npackage matchers\n\nimport (\n\t_ " + house + "core/a\"\n\t_ \"github.com/onsi/gomega\"\n)",
+			"cmd/echoeval/evaltest/e.go":    "// Package evaltest is for tests of users.\npackage evaltest\n\nimport (\n\t_ " + house + "harness/matchers\"\n\t_ \"github.com/onsi/ginkgo/v2\"\n)",
 			"providers/p/p.go":              "// Package p is p.\npackage p\n\nimport \"net/http\"\n\nfunc client(t http.RoundTripper) *http.Client { return &http.Client{Transport: t} }",
 			"core/a/testdata/broken.go":     "package",
 			"ci/tools/go.mod":               "module example.com/house/ci/tools\n",

@@ -55,10 +55,13 @@ type Violation struct {
 // String gives place and message.
 func (v Violation) String() string { return v.At + ": " + v.What }
 
-// helper reports whether the folder is a package that serves tests: those named something-test, and everything below ci.
+// forTests are the packages that serve tests without being named so.
+var forTests = []string{"harness/matchers"}
+
+// helper reports whether the folder is a package that serves tests: those named something-test, those of [forTests], and everything below ci.
 func helper(dir string) bool {
 	base := path.Base(dir)
-	return strings.HasSuffix(base, "test") && base != "test" || layer(dir) == "ci"
+	return strings.HasSuffix(base, "test") && base != "test" || layer(dir) == "ci" || slices.Contains(forTests, dir)
 }
 
 // layer is the first element of a path: the part of the house that it belongs to.

@@ -71,7 +71,7 @@ func BenchmarkJudged(b *testing.B) {
 	r := newRunner(e, journal, &results.Finished{})
 	var items []*dataset.Item
 	var outcomes []Outcome
-	for item, err := range r.chosen() {
+	for item, err := range r.Selected() {
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -86,7 +86,7 @@ type Cassette struct {
 // Missing counts the runs of the selected items whose cassettes are not there. What the dataset skips needs none.
 func (e *Experiment) Missing() (int, error) {
 	missing := 0
-	for item, err := range e.chosen() {
+	for item, err := range e.Selected() {
 		if err != nil {
 			return 0, err
 		}
@@ -116,7 +116,7 @@ func (e *Experiment) Cassettes() iter.Seq2[Cassette, error] {
 			visible := e.visible(c)
 			shown[i], tools[i] = len(c.Agent.Prompt())+len(toolsText(visible)), len(visible) > 0
 		}
-		for item, err := range e.chosen() {
+		for item, err := range e.Selected() {
 			if err != nil {
 				yield(Cassette{}, err)
 				return

@@ -136,7 +136,7 @@ func New(opts Options) (*Experiment, error) {
 	}
 	if opts.Sample.Count > 0 {
 		e.drawn = picked.bound()
-		for item, err := range e.chosen() {
+		for item, err := range e.Selected() {
 			if err != nil {
 				return nil, err
 			}
@@ -491,8 +491,8 @@ func runsOn(item *dataset.Item, c *Column) bool {
 	return item.Providers == nil || slices.Contains(item.Providers, c.Provider.ID)
 }
 
-// chosen streams the selected items.
-func (e *Experiment) chosen() iter.Seq2[*dataset.Item, error] {
+// Selected streams the selected items in the order of the dataset.
+func (e *Experiment) Selected() iter.Seq2[*dataset.Item, error] {
 	return func(yield func(*dataset.Item, error) bool) {
 		for item, err := range e.opts.Dataset.Items() {
 			if err != nil {

@@ -114,7 +114,7 @@ func (r *runner) feedOpen(send func(*dataset.Item, int, int) bool, settled func(
 		if len(open) == 0 {
 			return nil
 		}
-		for item, err := range r.chosen() {
+		for item, err := range r.Selected() {
 			if err != nil {
 				return err
 			}
@@ -148,7 +148,7 @@ func (r *runner) openAfter(n int) map[place]bool {
 // each yields every line of the run in the order of the results. cause is why lines are missing.
 func (e *Experiment) each(repeated *repeats, cause string) iter.Seq2[results.Planned, error] {
 	return func(yield func(results.Planned, error) bool) {
-		for item, err := range e.chosen() {
+		for item, err := range e.Selected() {
 			if err != nil {
 				yield(results.Planned{}, err)
 				return

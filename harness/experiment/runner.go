@@ -273,7 +273,7 @@ func (r *runner) feed(ctx context.Context, send func(job) bool, settled func()) 
 	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false
-		for item, err := range r.chosen() {
+		for item, err := range r.Selected() {
 			if err != nil {
 				return err
 			}
