@@ -238,10 +238,13 @@ func truncate(s *subject) []site { return s.retold(llm.StopLength, half) }
 
 func negate(s *subject) []site { return s.retold("", opposite) }
 
+// mostOthers is how many other answers each turn is given: one is much like the next, and many would outweigh the other operators.
+const mostOthers = 2
+
 func otherAnswer(s *subject) []site {
 	var out []site
 	for _, turn := range s.checked {
-		for _, other := range s.others {
+		for _, other := range s.others[:min(len(s.others), mostOthers)] {
 			for _, x := range s.saying(turn, other.Text, "") {
 				x.what += ", that to " + other.Item
 				out = append(out, x)

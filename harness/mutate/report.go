@@ -3,6 +3,7 @@ package mutate
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/echoeval/echoeval/core/eval"
@@ -10,8 +11,8 @@ import (
 	"github.com/echoeval/echoeval/harness/results"
 )
 
-// Report is what came of all mutants, as --json prints it. All keys are always present. Rates are fractions, null where there is no mutant.
-type Report struct {
+// Result is what came of all mutants, as --json prints it. All keys are always present. Rates are fractions, null where there is no mutant.
+type Result struct {
 	V       int    `json:"v"`
 	Dataset string `json:"dataset"`
 	File    string `json:"file"`
@@ -56,8 +57,16 @@ func (c *Count) add(killed, open bool) {
 	default:
 		c.Survived++
 	}
-	rate := results.Number(float64(c.Killed) / float64(c.Mutants))
-	c.KillRate = &rate
+	c.KillRate = rateOf(c.Killed, c.Mutants)
+}
+
+// rateOf is a share with six decimals, as results write fractions; nil where there is nothing to share.
+func rateOf(part, whole int) *results.Number {
+	if whole == 0 {
+		return nil
+	}
+	rate := results.Number(math.Round(1e6*float64(part)/float64(whole)) / 1e6)
+	return &rate
 }
 
 // rate is the kill rate in order to compare, 1 where there is none.
@@ -175,7 +184,7 @@ func weakest(a, b ranked[Item]) int {
 }
 
 // decide makes the verdict: code and text, and all reasons in order of precedence.
-func (r *Report) decide(minimum *float64, stale, unavailable int) {
+func (r *Result) decide(minimum *float64, stale, unavailable int) {
 	var reasons []results.Reason
 	add := func(code failure.Code, kind string, items int, hint, format string, args ...any) {
 		reason := results.Reason{Code: code, Kind: kind, Text: fmt.Sprintf(format, args...)}

@@ -25,7 +25,7 @@ type Options struct {
 // Run replays the selected items of an experiment, mutates each outcome that passes and judges the mutants by the item's own checks and invariants. Nothing dials and nothing is written. When ctx ends, what is finished is reported as incomplete.
 //
 // Two runs with the same recordings and choice give the same report, whatever the concurrency.
-func Run(ctx context.Context, e *experiment.Experiment, o Options) (*Report, error) {
+func Run(ctx context.Context, e *experiment.Experiment, o Options) (*Result, error) {
 	donors, err := o.donors(e)
 	if err != nil {
 		return nil, err
@@ -327,10 +327,7 @@ func (c *Count) join(other Count) {
 	c.Killed += other.Killed
 	c.Survived += other.Survived
 	c.Open += other.Open
-	if c.Mutants > 0 {
-		rate := results.Number(float64(c.Killed) / float64(c.Mutants))
-		c.KillRate = &rate
-	}
+	c.KillRate = rateOf(c.Killed, c.Mutants)
 }
 
 func (n *Noticing) join(other Noticing) {
@@ -343,10 +340,10 @@ func (n *Noticing) join(other Noticing) {
 }
 
 // report is what was found in all.
-func (t *tally) report(head results.Head, o Options, complete bool) *Report {
+func (t *tally) report(head results.Head, o Options, complete bool) *Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r := &Report{
+	r := &Result{
 		V: 1, Dataset: head.Dataset.Name, File: head.Dataset.File, Seed: o.Seed, Limit: o.Limit, Complete: complete,
 		Outcomes: t.outcomes, Mutated: t.mutated, LeftOut: t.leftOut.finish(), Count: t.total, Equivalent: t.equivalent,
 		Operators: []OperatorCount{}, Checks: []Noticing{}, Invariants: []Noticing{}, Items: t.items.finish(), Survivors: t.survivors.finish(), Unjudged: []Unjudged{},

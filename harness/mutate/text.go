@@ -44,10 +44,13 @@ func opposite(answer string) (string, bool) {
 		return "", false
 	}
 	if number.MatchString(text) {
+		if strings.Trim(text, "-0.,") == "" {
+			return "", false // nothing has no negative
+		}
 		if rest, negative := strings.CutPrefix(text, "-"); negative {
 			return rest, true
 		}
-		return "-" + text, strings.Trim(text, "0.") != ""
+		return "-" + text, true
 	}
 	quoted := isJSON(text)
 	inText := quotedParts(text, quoted)

@@ -24,7 +24,7 @@ const (
 )
 
 // JSON writes the report as one line.
-func JSON(w io.Writer, r *mutate.Report) error {
+func JSON(w io.Writer, r *mutate.Result) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return failure.WithCode(err, failure.Internal)
@@ -36,7 +36,7 @@ func JSON(w io.Writer, r *mutate.Report) error {
 }
 
 // Write writes the report for people at a terminal. Texts of models are escaped.
-func Write(w io.Writer, r *mutate.Report, opts reports.Options) error {
+func Write(w io.Writer, r *mutate.Result, opts reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
 		// What the sink refuses is reported by the last flush.
 		line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
@@ -76,8 +76,11 @@ func Write(w io.Writer, r *mutate.Report, opts reports.Options) error {
 				line(" %s", row)
 			}
 		}
-		for _, text := range notes(r, opts.All) {
+		left := notes(r, opts.All)
+		if len(left) > 0 {
 			line("")
+		}
+		for _, text := range left {
 			line("%s", escape.Line(text))
 		}
 		line("")
@@ -87,7 +90,7 @@ func Write(w io.Writer, r *mutate.Report, opts reports.Options) error {
 }
 
 // Markdown writes the report for a comment or a page. Whatever a model, a tool or a dataset wrote stands in code spans, where nothing acts.
-func Markdown(w io.Writer, r *mutate.Report, opts reports.Options) error {
+func Markdown(w io.Writer, r *mutate.Result, opts reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
 		line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
 		line("### Mutants of %s: %s", escape.Code(r.Dataset), verdict(r))
@@ -130,19 +133,28 @@ func Markdown(w io.Writer, r *mutate.Report, opts reports.Options) error {
 		if more > 0 {
 			line("- and %d more", more)
 		}
-		for _, row := range noticing(r) {
+		if missing := noticing(r); len(missing) > 0 {
 			line("")
-			line("%s: noticed by %s", row[0], row[1])
+			line("#### What would notice")
+			line("")
+			for _, row := range missing {
+				line("- %s: %s", row[0], row[1])
+			}
 		}
-		for _, text := range notes(r, opts.All) {
+		left := notes(r, opts.All)
+		if len(left) > 0 {
 			line("")
-			line("%s", escape.Code(text))
+			line("#### What was left out")
+			line("")
+		}
+		for _, text := range left {
+			line("- %s", escape.Code(text))
 		}
 		return nil
 	})
 }
 
-func summary(r *mutate.Report) string {
+func summary(r *mutate.Result) string {
 	text := fmt.Sprintf("%s of %s, %d killed, %d survived, kill rate %s", count(r.Mutants, "mutant"), count(r.Mutated, "outcome"), r.Killed, r.Survived, mutate.Percent(r.KillRate))
 	if r.Equivalent > 0 {
 		text += fmt.Sprintf("; %d more change nothing and do not count", r.Equivalent)
@@ -158,7 +170,7 @@ func count(n int, what string) string {
 }
 
 // verdict is the verdict with its code in words.
-func verdict(r *mutate.Report) string {
+func verdict(r *mutate.Result) string {
 	text := r.Verdict.Text
 	switch {
 	case r.Verdict.Code == failure.Gate:
@@ -178,7 +190,7 @@ type table struct {
 	more  int
 }
 
-func tables(r *mutate.Report, all bool) []table {
+func tables(r *mutate.Result, all bool) []table {
 	operators := table{names: 1, rows: [][]string{{"operator", "mutants", "killed", "survived", "kill rate"}}}
 	for _, o := range r.Operators {
 		operators.rows = append(operators.rows, append([]string{o.Name}, counts(o.Count)...))
@@ -238,7 +250,7 @@ type group struct {
 }
 
 // survivors are those that are shown, the same ones of several providers together, in the order of the first, and how many more there are.
-func survivors(r *mutate.Report, all bool) (list []group, more int) {
+func survivors(r *mutate.Result, all bool) (list []group, more int) {
 	for _, s := range r.Survivors.Items {
 		i := slices.IndexFunc(list, func(g group) bool { return g.like(s) })
 		if i < 0 {
@@ -298,7 +310,7 @@ func howToSee(all bool) string {
 }
 
 // noticing says for the operators whose mutants survive what would notice them.
-func noticing(r *mutate.Report) [][]string {
+func noticing(r *mutate.Result) [][]string {
 	var out [][]string
 	for _, o := range r.Operators {
 		i := slices.IndexFunc(mutate.Operators, func(op mutate.Operator) bool { return op.Name == o.Name })
@@ -310,7 +322,7 @@ func noticing(r *mutate.Report) [][]string {
 }
 
 // notes say what was left out.
-func notes(r *mutate.Report, all bool) []string {
+func notes(r *mutate.Result, all bool) []string {
 	var out []string
 	if r.Open > 0 {
 		out = append(out, fmt.Sprintf("%d of the survivors might have been noticed by a check that could not be asked", r.Open))
