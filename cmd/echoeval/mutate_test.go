@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/echoeval/echoeval/ci/suite"
 )
 
 // mutants is what mutate --json prints, as the docs say.
@@ -205,6 +208,33 @@ var _ = Describe("mutate", func() {
 		m := p.mutate(2, "datasets/regression.yaml", "--item", "wrong-figure")
 		Expect(m.KillRate).To(BeNil())
 		Expect(m.Verdict.Text).To(ContainSubstring("no outcome passes as recorded"))
+	})
+
+	It("does what the docs show", func() {
+		p := exampleProject()
+		docs, err := os.ReadFile(filepath.Join(suite.Root(), "docs", "mutation.md"))
+		Expect(err).NotTo(HaveOccurred())
+		_, block, ok := strings.Cut(string(docs), "```text\n")
+		Expect(ok).To(BeTrue())
+		block, _, _ = strings.Cut(block, "```")
+		got := strings.Split(p.succeed("mutate", quickstart, "--item", "books-by-an-author", "--provider", "openai:gpt-4o-mini").stdout, "\n")
+		lines := 0
+		for line := range strings.Lines(block) {
+			if line = strings.TrimRight(line, "\n"); line != " ..." {
+				Expect(got).To(ContainElement(line))
+				lines++
+			}
+		}
+		Expect(lines).To(BeNumerically(">", 20))
+		for _, file := range []string{quickstart, "datasets/regression.yaml"} {
+			m := p.mutate(0, file)
+			Expect(string(docs)).To(ContainSubstring(fmt.Sprintf(" %d of %d mutants are killed", m.Killed, m.Mutants)), file)
+		}
+		help := p.succeed("mutate", "--help").stdout
+		for _, o := range p.mutate(0, quickstart).Operators {
+			Expect(string(docs)).To(ContainSubstring("\n| `" + o.Name + "` | "))
+			Expect(help).To(MatchRegexp("(?m)^  " + o.Name + " +[a-z]"))
+		}
 	})
 
 	It("completes datasets, items and operators", func() {
