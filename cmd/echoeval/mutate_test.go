@@ -291,6 +291,25 @@ var _ = Describe("mutate", func() {
 		Expect(m.Unjudged[0].Check).To(Equal("breaks"))
 	})
 
+	// What a check that is always true and the invariants find in these mutants would be a fault of the mutants.
+	DescribeTable("makes coherent mutants of what programs in other languages did", func(how, keys, items string, calls int) {
+		p, e := targeted("command: "+programUnderTest(how)+", workers: lines"+keys, items)
+		p.succeed("record", "evals/d.yaml", e.upstream())
+		m := p.mutate(0, "evals/d.yaml", "--all")
+		Expect(m.Mutated).To(Equal(m.Outcomes))
+		Expect(m.Killed).To(BeZero(), "%+v", m)
+		for operator, want := range map[string]int{"drop-call": calls, "truncate": 1, "refuse": 1} {
+			made, _ := m.of(operator)
+			Expect(made).To(BeNumerically(">=", want), operator)
+		}
+	},
+		Entry("one question", "answer", "", "items: [{id: hello, input: hello, checks: [{regex: (?s).*}]}]\n", 0),
+		Entry("several turns", "turns", "", "items: [{id: hello, turns: [{input: one, checks: [{regex: (?s).*}]}, {input: two}], checks: [{regex: (?s).*}]}]\n", 0),
+		Entry("several conversations at once", "parallel", "", "items: [{id: hello, input: hello, checks: [{regex: (?s).*}]}]\n", 0),
+		Entry("messages that it tells itself", "messages", ", model_calls: optional", "items: [{id: hello, input: hello, checks: [{regex: (?s).*}]}]\n", 1),
+		Entry("tools that go by the recorder", "tool", "", "items: [{id: hello, input: hello, checks: [{regex: (?s).*}]}]\n", 0),
+	)
+
 	It("that is interrupted says so: code 130", func() {
 		p := checkedBy(`{command: [./slow.sh], name: slow}`)
 		p.script("slow.sh", `grep -q '"output":"one two three"' || { echo x >began; sleep 60; }; echo '{"score":1}'`)
