@@ -466,6 +466,20 @@ var _ = Describe("hidden values", func() {
 		Expect(string(data)).To(ContainSubstring("(tenant: "))
 		Expect(string(data)).NotTo(ContainSubstring("tenant-7f3a91"))
 	})
+
+	It("that a fault cut or changed are not shown either", func(ctx context.Context) {
+		text := head + "items: [{id: a, input: x, tool_context: {tenant: tenant-7f3a91}, drop: [no-hidden-parameter-leak], checks: [{regex: (?s).*}], script: [{call: {name: read_file, args: {path: tenant-7f3a91}}}, {text: ab tenant-7f3a91}]}]\n"
+		r := run(ctx, text, mutate.Options{})
+		Expect(r.Killed).To(BeZero())
+		data, err := json.Marshal(r)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(data)).NotTo(MatchRegexp("tenant-|7f3a9"))
+		for _, s := range r.Survivors.Items {
+			if s.Operator == "truncate" || s.Operator == "change-argument" {
+				Expect(s.After).To(Equal("(not shown: a secret stood there before)"), s.Operator)
+			}
+		}
+	})
 })
 
 var _ = Describe("a report", func() {

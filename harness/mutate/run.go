@@ -222,11 +222,23 @@ func (f *findings) add(line *eval.Result, trial *experiment.Trial, m *Mutant, no
 	if killed {
 		return
 	}
-	before, after := excerpts(trial.Redact(m.Before), trial.Redact(m.After))
+	before, after := excerpts(shown(trial, m))
 	f.survivors = append(f.survivors, Survivor{
 		Item: line.Item, Provider: line.Provider, Repeat: line.Repeat, Operator: m.Operator.Name, What: trial.Redact(m.What),
 		Before: before, After: after, Noticed: list(noticed), Unjudged: list(unjudged),
 	})
+}
+
+// withheld stands for a text that may hold what is left of a secret.
+const withheld = "(not shown: a secret stood there before)"
+
+// shown are the texts of a mutant without secrets. A fault may have cut or changed a secret, so that nobody would know it again.
+func shown(trial *experiment.Trial, m *Mutant) (before, after string) {
+	before, after = trial.Redact(m.Before), trial.Redact(m.After)
+	if before != m.Before && after == m.After && after != "" {
+		after = withheld
+	}
+	return before, after
 }
 
 func appendNew(names []string, name string) []string {
