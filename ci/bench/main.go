@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -66,6 +67,7 @@ func run(args []string) error {
 		{"provider", b.provider},
 		{"trajectory", b.trajectory},
 		{"large", b.large},
+		{"mutate", b.mutate},
 	} {
 		if len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(m.name, a) }) {
 			continue
@@ -330,6 +332,51 @@ func (b *bench) replay() error {
 		return err
 	}
 	b.add("`cassette verify` of the same 1,000 cassettes", ms(took), "< 500 ms", took < 500*time.Millisecond)
+	return nil
+}
+
+// mutate measures mutants of recorded outcomes with three model steps, judged by five checks; the time is that of the whole command, the replay of the items included.
+func (b *bench) mutate() error {
+	const items, fewer = 800, 80
+	measure := func(n int) (mutants int, took time.Duration, memory int64, err error) {
+		dir := filepath.Join(b.dir, fmt.Sprintf("mutate-%d", n))
+		var lines strings.Builder
+		for i := range n {
+			fmt.Fprintf(&lines, "{\"id\":\"item-%04d\",\"input\":\"Question number %d\",\"expected\":\"number %d\",\"script\":[{\"call\":{\"name\":\"list_dir\",\"args\":{\"path\":\".\"}}},{\"call\":{\"name\":\"read_file\",\"args\":{\"path\":\"notes.txt\"}}},{\"text\":\"It is number %d, and the ferry leaves at nine.\"}]}\n", i, i, i, i)
+		}
+		err = errors.Join(
+			write(filepath.Join(dir, "items.jsonl"), lines.String()),
+			write(filepath.Join(dir, "files", "notes.txt"), "The ferry leaves at nine.\n"),
+			write(filepath.Join(dir, "mutate.yaml"), "version: 1\nname: mutate\nagent: {task: {description: Answer.}, tools: [list_dir, read_file, write_file]}\nproviders: [{id: script, provider: script}]\n"+
+				"defaults: {workspace: files, tool_context: {shop: shop-7f3a91}, checks: [{contains: ferry}, {regex: 'number [0-9]+'}, {tool_calls: {match: subset, calls: [{name: read_file}]}}, {not: {contains: sorry}}, {tokens: {max: 1000}}]}\nitems: items.jsonl\n"))
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		if _, _, err := b.command(dir, "record", "mutate.yaml", "-q"); err != nil {
+			return 0, 0, 0, err
+		}
+		if took, memory, err = b.command(dir, "mutate", "mutate.yaml", "-q"); err != nil {
+			return 0, 0, 0, err
+		}
+		out, err := exec.Command(b.binary, "mutate", filepath.Join(dir, "mutate.yaml"), "--json").Output()
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		var report struct{ Mutants int }
+		err = json.Unmarshal(out, &report)
+		return report.Mutants, took, memory, err
+	}
+	few, _, little, err := measure(fewer)
+	if err != nil {
+		return err
+	}
+	mutants, took, memory, err := measure(items)
+	if err != nil {
+		return err
+	}
+	each := took / time.Duration(mutants)
+	b.add(fmt.Sprintf("`mutate` of %d mutants, start to exit", mutants), fmt.Sprintf("%.2f s, %.2f s for 10,000", took.Seconds(), (10_000*each).Seconds()), "< 5 s for 10,000", 10_000*each < 5*time.Second)
+	b.add(fmt.Sprintf("peak memory of the same run over that of %d mutants", few), fmt.Sprintf("%d MB, %.2f times", memory>>20, float64(memory)/float64(little)), "flat: <= 1.5 times", float64(memory) <= 1.5*float64(little))
 	return nil
 }
 

@@ -48,6 +48,8 @@ type finishedItem struct {
 	line     eval.Result
 	trace    []byte
 	warnings []trace.Warning
+	// trial is the run itself, as long as somebody may want to judge it otherwise; nil where the item did not run.
+	trial *Trial
 }
 
 // one runs one job.
@@ -79,6 +81,7 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 	if r.opts.Faults != nil {
 		done.line.Faults = run.inject(ctx, &done.line, out)
 	}
+	done.trial = &Trial{Outcome: out, run: run}
 	return done
 }
 
@@ -110,6 +113,10 @@ type itemRun struct {
 	overhead money.USD
 	// cassette is what the line says of the recording; nil in live mode.
 	cassette *eval.CassetteInfo
+	// checks are those of the item, compiled, and then of each turn that has been judged.
+	checks map[int][]score.Check
+	// answers are what judges answered, in order.
+	answers []answer
 }
 
 // prepare opens the cassette of a job. The run is usable for its names also where that fails.
@@ -361,13 +368,16 @@ func (r *itemRun) judge(ctx context.Context, line eval.Result, out Outcome) fini
 	verdict, asked := judged{status: eval.Pass}, judges{run: r}
 	settled := out.Err == nil && r.session.Settled(true) == nil
 	if settled {
-		verdict = r.score(ctx, &line, out, &asked)
+		verdict = r.score(ctx, &line, out, r.space.files, &asked)
 		unjudged := func(c eval.CheckResult) bool { return c.Status == eval.CheckUnjudged }
 		if cause := context.Cause(ctx); cause != nil && slices.ContainsFunc(line.Checks, unjudged) {
 			out.Err = cause // the check was cut off: a resumed run judges the item
 		}
 	}
-	spaceErr := r.space.close() // checks have looked at it
+	var spaceErr error
+	if !r.tries { // checks have looked at it
+		spaceErr = r.space.close()
+	}
 	line.OverheadUSD = r.overhead
 	closed, err := r.session.Close(complete)
 	stale := staleness(err)
@@ -458,14 +468,13 @@ func (r *itemRun) look(line *eval.Result, out Outcome) {
 }
 
 // score runs the item's checks; those of a run that only replays are the ones that ask judges.
-func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, asked *judges) judged {
+func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, files score.Workspace, asked score.Judge) judged {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
-	var problems strict.Problems // there are none: the checks were compiled before the run
 	item := score.Item{ID: r.item.ID, Provider: r.column.Provider.ID, Repeat: r.repeat, Group: r.item.Group, Tags: r.item.Tags, Vars: r.item.Vars, Metadata: r.item.Metadata}
 	cause := eval.CauseCheckCrash
-	run := func(checks []dataset.Check, c score.Case) {
+	run := func(turn int, checks []dataset.Check, c score.Case) {
 		c.Item, c.Expected, c.Redact, c.Judge = item, r.item.Expected, r.redact, asked
-		for _, check := range r.compile(r.job.column, permitted(r.item, r.column.Agent.Tools), c.Turn != nil, checks, &problems) {
+		for _, check := range r.compiledChecks(turn, checks) {
 			if r.opts.ReplayOnly && check.Kind != score.KindJudge {
 				continue
 			}
@@ -476,13 +485,13 @@ func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, ask
 			line.Checks = append(line.Checks, result)
 		}
 	}
-	run(r.item.Checks, score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Workspace: r.space.files})
+	run(0, r.item.Checks, score.Case{Output: out.Response.Text, Trace: out.Trace, LatencyMS: line.LatencyMS, Cost: line.CostUSD, Tokens: &tokens, Workspace: files})
 	for i, turn := range out.Turns {
 		if i >= len(r.item.Turns) {
 			break
 		}
 		number := i + 1
-		run(r.item.Turns[i].Checks, score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}})
+		run(number, r.item.Turns[i].Checks, score.Case{Turn: &number, Output: turn.Text, Trace: trace.Trace{Events: out.Trace.Events[turn.From:turn.To], Hidden: out.Trace.Hidden}})
 	}
 	total, verdict := score.Total(line.Checks, r.item.Threshold)
 	line.Score = total
@@ -493,6 +502,19 @@ func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, ask
 		return judged{eval.Unjudged, cause}
 	}
 	return judged{status: eval.Pass}
+}
+
+// compiledChecks are the checks of a turn, from 1, or with 0 those of the item.
+func (r *itemRun) compiledChecks(turn int, checks []dataset.Check) []score.Check {
+	if ready, ok := r.checks[turn]; ok {
+		return ready
+	}
+	var problems strict.Problems // there are none: the checks were compiled before the run
+	if r.checks == nil {
+		r.checks = map[int][]score.Check{}
+	}
+	r.checks[turn] = r.compile(r.job.column, permitted(r.item, r.column.Agent.Tools), turn > 0, checks, &problems)
+	return r.checks[turn]
 }
 
 func cutText(s string) (string, bool) {

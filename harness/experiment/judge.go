@@ -38,8 +38,10 @@ func (j *judges) Ask(ctx context.Context, id string, q score.Question) (string, 
 	text, err := j.ask(ctx, id, q)
 	if err != nil {
 		j.err = err
+		return text, err
 	}
-	return text, err
+	j.run.answers = append(j.run.answers, answer{id, q, text})
+	return text, nil
 }
 
 func (j *judges) ask(ctx context.Context, id string, q score.Question) (text string, err error) {

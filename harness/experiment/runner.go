@@ -43,8 +43,8 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 			return nil, nil, errors.Join(err, journal.Close())
 		}
 	}
-	runErr := r.run(ctx)
-	if err := errors.Join(runErr, journal.Close(), r.close()); err != nil {
+	runErr := r.run(ctx, r.do)
+	if err := errors.Join(runErr, journal.Close(), e.Close()); err != nil {
 		return nil, nil, err
 	}
 	cause := eval.CauseInterrupted
@@ -184,6 +184,8 @@ type runner struct {
 	finished *results.Finished
 
 	detector secret.Detector
+	// tries says that outcomes are judged again after the run, so that workspaces are closed by who does.
+	tries bool
 
 	mu       sync.Mutex // guards what follows
 	progress Progress
@@ -202,14 +204,15 @@ func newRunner(e *Experiment, journal *results.Journal, finished *results.Finish
 	return r
 }
 
-func (r *runner) close() error {
-	if r.opts.Programs != nil {
-		r.opts.Programs.Close()
+// Close ends the programs that the experiment has started and takes its folders away. [Experiment.Run] does so by itself.
+func (e *Experiment) Close() error {
+	if e.opts.Programs != nil {
+		e.opts.Programs.Close()
 	}
-	if r.opts.Targets != nil {
-		r.opts.Targets.Close()
+	if e.opts.Targets != nil {
+		e.opts.Targets.Close()
 	}
-	return r.spaces.close()
+	return e.spaces.close()
 }
 
 // DefaultConcurrency is how many items run at the same time where models are asked and nothing else is said.
@@ -225,8 +228,8 @@ func (r *runner) concurrency() int {
 	return DefaultConcurrency
 }
 
-// run feeds the jobs to the workers in the order repeat, item, column, so that a cut leaves whole pairs.
-func (r *runner) run(ctx context.Context) error {
+// run feeds the jobs to the workers, which do them, in the order repeat, item, column, so that a cut leaves whole pairs.
+func (r *runner) run(ctx context.Context, do func(context.Context, job) error) error {
 	jobs := make(chan job)
 	failed := make(chan struct{})
 	var once sync.Once
@@ -237,7 +240,7 @@ func (r *runner) run(ctx context.Context) error {
 	for range r.concurrency() {
 		wg.Go(func() {
 			for j := range jobs {
-				if err := r.do(ctx, j); err != nil {
+				if err := do(ctx, j); err != nil {
 					fail(err)
 				}
 				under.Done()
@@ -324,14 +327,21 @@ func (r *runner) do(ctx context.Context, j job) error {
 		return fmt.Errorf("writing the result of %s: %w", j.item.ID, err)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.repeated.note(&done.line, j.column)
 	r.warnings.add(done.warnings)
+	r.mu.Unlock()
+	r.advance(&done.line)
+	return nil
+}
+
+// advance tells of a finished item.
+func (r *runner) advance(line *eval.Result) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.progress.Done++
-	r.progress.Counts[done.line.Status]++
-	r.progress.Last = done.line
+	r.progress.Counts[line.Status]++
+	r.progress.Last = *line
 	if r.opts.Progress != nil {
 		r.opts.Progress(r.progress)
 	}
-	return nil
 }

@@ -135,7 +135,7 @@ func newRoot(s *State) *cobra.Command {
 	root.SetHelpCommandGroupID("more")
 	root.SetCompletionCommandGroupID("more")
 	root.AddCommand(
-		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind), newMerge(s),
+		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind), newMutate(s), newMerge(s),
 		newShow(s), newReport(s), newCompare(s),
 		newValidate(s), newSchema(s), newCassette(s), newBaseline(s),
 		newInit(s), newImport(s),
