@@ -72,7 +72,7 @@ func Compile(text string) (*Program, error) {
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return nil, firstError(text, issues)
+		return nil, explained(text, issues)
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, &Error{Message: "the expression is no condition: its value is a " + t.String(), Hint: "compare it: id == 'i-17'"}
@@ -84,8 +84,8 @@ func Compile(text string) (*Program, error) {
 	return &Program{text, program}, nil
 }
 
-// firstError is the issue that stands first in the text: what follows it is often a consequence.
-func firstError(text string, issues *cel.Issues) error {
+// First is the issue that stands first in the text, without a hint: what follows it is often a consequence.
+func First(text string, issues *cel.Issues) *Error {
 	all := issues.Errors()
 	if len(all) == 0 {
 		return &Error{Message: issues.Err().Error()}
@@ -96,10 +96,15 @@ func firstError(text string, issues *cel.Issues) error {
 		}
 		return a.Location.Column() - b.Location.Column()
 	})
-	e := &Error{Offset: offset(text, first.Location.Line(), first.Location.Column()), Message: first.Message}
+	e := &Error{Offset: Offset(text, first.Location.Line(), first.Location.Column()), Message: first.Message}
 	if message, _, ok := strings.Cut(first.Message, " expecting {"); ok {
 		e.Message = strings.TrimSuffix(message, ",") // the list of what could stand there is longer than what it explains
 	}
+	return e
+}
+
+func explained(text string, issues *cel.Issues) error {
+	e := First(text, issues)
 	name := word(text[e.Offset:])
 	if near, ok := strict.Nearest(name, Names); ok && !slices.Contains(Names, name) {
 		e.Hint = "did you mean \"" + near + "\"?"
@@ -109,8 +114,8 @@ func firstError(text string, issues *cel.Issues) error {
 	return e
 }
 
-// offset is the byte of a line, from 1, and a column in characters, from 0.
-func offset(text string, line, column int) int {
+// Offset is the byte of a line, from 1, and a column in characters, from 0, as CEL counts them.
+func Offset(text string, line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
 		i := strings.IndexByte(text[at:], '\n')
