@@ -70,8 +70,6 @@ func compileExpression(n strict.Node, r *Rule, p *strict.Problems) *expression {
 	case n.Kind() != strict.String:
 		p.WrongType(n, "a condition in CEL")
 		return nil
-	case template(n, p):
-		return nil
 	case len(n.Text()) > filter.MaxLength:
 		p.Add(n.Pos(), "", "the expression is too long")
 		return nil

@@ -11,10 +11,10 @@ import (
 
 // countKeys are those of count.
 type countKeys struct {
-	Call   strict.Node `yaml:"call,required" schema:"pattern" doc:"the calls that are counted"`
+	Call   strict.Node `yaml:"call,required" schema:"rule_pattern" doc:"the calls that are counted"`
 	Max    *int        `yaml:"max" schema:"count" doc:"at most so many"`
 	Min    *int        `yaml:"min" schema:"count" doc:"at least so many in the whole run"`
-	Within *string     `yaml:"within" schema:"window" doc:"max holds in every window of so many calls, steps or of such a time: 3 calls, 2 steps, 10s"`
+	Within *string     `yaml:"within" schema:"rule_window" doc:"max holds in every window of so many calls, steps or of such a time: 3 calls, 2 steps, 10s"`
 	Same   *[]string   `yaml:"same" schema:"names" doc:"only calls whose arguments of these names are equal count together"`
 }
 

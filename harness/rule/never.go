@@ -11,10 +11,10 @@ import (
 
 // neverKeys are those of never.
 type neverKeys struct {
-	After     strict.Node `yaml:"after" schema:"pattern" doc:"calls whose result must have been seen before: from then on the call is forbidden"`
-	From      strict.Node `yaml:"from" schema:"pattern" doc:"calls whose results the arguments must not hold anything of"`
-	Call      strict.Node `yaml:"call,required" schema:"pattern" doc:"the calls that are forbidden"`
-	Unless    strict.Node `yaml:"unless" schema:"unless" doc:"what lifts the ban: approval, {tool: ...} or {user: REGEX}"`
+	After     strict.Node `yaml:"after" schema:"rule_pattern" doc:"calls whose result must have been seen before: from then on the call is forbidden"`
+	From      strict.Node `yaml:"from" schema:"rule_pattern" doc:"calls whose results the arguments must not hold anything of"`
+	Call      strict.Node `yaml:"call,required" schema:"rule_pattern" doc:"the calls that are forbidden"`
+	Unless    strict.Node `yaml:"unless" schema:"rule_unless" doc:"what lifts the ban: approval, {tool: ...} or {user: REGEX}"`
 	MinLength *int        `yaml:"min_length" schema:"positive" doc:"beside from: how many characters a text must share with a result, 16 unless given"`
 }
 

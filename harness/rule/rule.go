@@ -33,9 +33,9 @@ var blames = []string{"model", "agent", "harness"}
 type keys struct {
 	Rule      strict.Node `yaml:"rule" schema:"filled" doc:"a condition in CEL over trace"`
 	When      strict.Node `yaml:"when" schema:"filled" doc:"beside rule: a condition in CEL; where it is false the rule is not triggered"`
-	Never     strict.Node `yaml:"never" schema:"never" doc:"a call that must not be made"`
-	Sequence  strict.Node `yaml:"sequence" schema:"sequence" doc:"a regular expression over the names of the tools that are called"`
-	Count     strict.Node `yaml:"count" schema:"count_rule" doc:"how often tools may be called"`
+	Never     strict.Node `yaml:"never" schema:"rule_never" doc:"a call that must not be made"`
+	Sequence  strict.Node `yaml:"sequence" schema:"rule_sequence" doc:"a regular expression over the names of the tools that are called"`
+	Count     strict.Node `yaml:"count" schema:"rule_count" doc:"how often tools may be called"`
 	Name      *string     `yaml:"name" schema:"filled" doc:"what reports call the rule; made of its contents unless given"`
 	Severity  *string     `yaml:"severity" values:"error,warn" doc:"error unless given"`
 	Blame     *string     `yaml:"blame" values:"model,agent,harness" doc:"whose fault a broken rule is, model unless given"`
@@ -156,18 +156,29 @@ func (r *Rule) describe(k keys, statement string, p *strict.Problems) {
 	if k.Blame != nil {
 		r.Blame = *k.Blame
 	}
+	r.Name = NameOf(r.Node)
 	if k.Name == nil {
-		// The form and a digest: the same rule keeps its name wherever it stands.
-		sum := sha256.Sum256(r.Node.AppendCanonical(nil))
-		r.Name = r.Form + "-" + hex.EncodeToString(sum[:3])
 		return
 	}
-	r.Name = *k.Name
 	if r.Name == "" || strings.ContainsFunc(r.Name, func(c rune) bool {
 		return c != '.' && c != '_' && c != '-' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z')
 	}) {
 		p.Key("name").Add(r.Node.Get("name").Pos(), "write letters, digits, dot, underscore and hyphen", "%q is no name", r.Name)
 	}
+}
+
+// NameOf is the name of a rule as it is written, or where it gives none, one made of its form and a digest: the same rule has the same name wherever it stands.
+func NameOf(n strict.Node) string {
+	if name := n.Get("name"); name.Kind() == strict.String {
+		return name.Text()
+	}
+	sum := sha256.Sum256(n.AppendCanonical(nil))
+	for _, form := range Forms {
+		if !n.Get(form).IsZero() {
+			return form + "-" + hex.EncodeToString(sum[:3])
+		}
+	}
+	return ""
 }
 
 // Named returns the rule under another name, as a library gives it.
@@ -217,14 +228,17 @@ func (r *Rule) Evaluate(s *Story) Outcome {
 	return o
 }
 
-// template reports that a text holds a template. A value that fills one would become part of a program.
-func template(n strict.Node, p *strict.Problems) bool {
-	i := strings.Index(n.Text(), "{{")
-	if i < 0 {
-		return false
+// CheckTemplates adds to p the templates in the expressions of a rule: a value that fills one would become part of a program. In the arguments of never and count it is a value.
+func CheckTemplates(n strict.Node, p *strict.Problems) {
+	look := func(n strict.Node, p *strict.Problems) {
+		if i := strings.Index(n.Text(), "{{"); i >= 0 {
+			p.Add(placeOf(n, i), "write the rule out; templates serve in the arguments of never and count", "a template cannot stand in an expression: its value would become part of it")
+		}
 	}
-	p.Add(placeOf(n, i), "write the rule out; templates serve in the arguments of never and count", "a template cannot stand in an expression: its value would become part of it")
-	return true
+	for _, key := range []string{"rule", "when", "sequence"} {
+		look(n.Get(key), p.Key(key))
+	}
+	look(n.Get("sequence").Get("calls"), p.Key("sequence").Key("calls"))
 }
 
 // clip cuts a text to n characters.

@@ -99,9 +99,6 @@ func compileSequence(n strict.Node, r *Rule, p *strict.Problems) (check, string)
 		p.WrongType(n, "an expression such as \"lookup+ (book | escalate)\"")
 		return nil, ""
 	}
-	if template(text, p) {
-		return nil, ""
-	}
 	c := sequenceParser{text: text.Text(), rule: r, node: text}
 	tree := c.alternatives(0)
 	if c.err == "" && c.peek() != 0 {
