@@ -173,6 +173,12 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 	list := make([]listed[Invariant], 0, n.Len())
 	for i, entry := range n.Items() {
 		at := p.At(i)
+		if rule.Is(entry) && entry.Get("use").IsZero() {
+			if l, ok := d.rule(entry, data, at); ok {
+				list = append(list, l)
+			}
+			continue
+		}
 		v, library := Invariant{Pos: entry.Pos()}, ""
 		nameAt := entry
 		switch entry.Kind() {
@@ -195,12 +201,6 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 				}
 			}
 			if entry.Get("use").IsZero() {
-				if rule.Is(entry) {
-					if l, ok := d.rule(entry, data, at); ok {
-						list = append(list, l)
-					}
-					continue
-				}
 				at.Add(entry.Pos(), "name it: {use: iteration-limit, ...}", "key \"use\" is missing")
 				continue
 			}

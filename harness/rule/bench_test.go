@@ -1,8 +1,12 @@
+//go:build unix
+
 package rule_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/strict"
@@ -30,15 +34,24 @@ func long(n int) []trace.Event {
 	return events
 }
 
-// BenchmarkEvents measures one rule over a long trace, story included, in events a second.
+// processor is the time that the process took of processors.
+func processor(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkEvents measures one rule over a long trace, reading the story included, in events for each second of a processor.
 func BenchmarkEvents(b *testing.B) {
 	events := long(100_000)
-	for _, text := range []string{
-		"rule: \"trace.calls('write').all(c, !c.args.text.contains('rm -rf'))\"",
-		"never: {after: web_fetch, call: exec, unless: approval}",
-		"never: {from: web_fetch, call: write}",
-		"sequence: \"(lookup | read | web_fetch write)*\"",
-		"count: {call: write, max: 10, within: 50 calls}",
+	for name, text := range map[string]string{
+		"condition": "rule: \"trace.calls('write').all(c, !c.args.text.contains('rm -rf'))\"",
+		"order":     "never: {after: web_fetch, call: exec, unless: approval}",
+		"flow":      "never: {from: web_fetch, call: write}",
+		"sequence":  "sequence: \"(lookup | read | web_fetch write)*\"",
+		"count":     "count: {call: write, max: 10, within: 30 calls}",
 	} {
 		n, err := strict.Parse("rule.yaml", []byte(text))
 		if err != nil {
@@ -49,13 +62,14 @@ func BenchmarkEvents(b *testing.B) {
 		if r == nil {
 			b.Fatal(p.Err())
 		}
-		b.Run(r.Form+"/"+r.Statement[:12], func(b *testing.B) {
+		b.Run(name, func(b *testing.B) {
+			began := processor(b)
 			for b.Loop() {
 				if o := r.Evaluate(rule.Read(events)); !o.Applicable || o.Broken > 0 {
 					b.Fatalf("%+v", o)
 				}
 			}
-			b.ReportMetric(float64(len(events))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			b.ReportMetric(float64(len(events))*float64(b.N)/(processor(b)-began).Seconds(), "events/cpu-s")
 		})
 	}
 }

@@ -116,25 +116,30 @@ func suggestion(text string, wrong *filter.Error) (offset int, hint string) {
 		return wrong.Offset, speaks
 	}
 	offset = wrong.Offset
-	var choices []string
-	name := strings.TrimPrefix(m[1]+m[2]+m[3], ".")
+	name := m[1] + m[2] + m[3]
+	// The checker points at the dot before a field, and at the parenthesis behind a function.
+	if i := strings.Index(text[offset:], name); m[1] != "" && i >= 0 {
+		offset += i
+	} else if strings.HasPrefix(text[offset:], "(") && strings.HasSuffix(text[:offset], name) {
+		offset -= len(name)
+	}
+	methods, functions := []string{"calls", "results", "messages"}, []string{"all", "contains", "endsWith", "exists", "exists_one", "filter", "has", "map", "matches", "size", "startsWith"}
+	lists := [][]string{methods, functions}
 	switch {
 	case m[1] != "":
-		if i := strings.Index(text[offset:], name); i >= 0 {
-			offset += i
-		}
+		var all []string
 		for of := range fields {
-			choices = append(choices, fieldNames(of)...)
+			all = append(all, fieldNames(of)...)
 		}
-	case m[2] != "":
-		choices = append([]string{"trace", "size", "has", "matches", "contains", "startsWith", "endsWith", "all", "exists", "exists_one", "map", "filter"}, "calls", "results", "messages")
-	default:
-		choices = []string{"calls", "results", "messages", "size", "contains", "startsWith", "endsWith", "matches"}
+		slices.Sort(all)
+		lists = [][]string{slices.Compact(all)}
+	case m[2] != "" && !strings.HasSuffix(text[:offset], "."):
+		lists = [][]string{{"trace"}, functions}
 	}
-	slices.Sort(choices)
-	choices = slices.Compact(choices)
-	if near, ok := strict.Nearest(name, choices); ok && near != name {
-		return offset, fmt.Sprintf("did you mean %q?", near)
+	for _, choices := range lists {
+		if near, ok := strict.Nearest(name, choices); ok && near != name {
+			return offset, fmt.Sprintf("did you mean %q?", near)
+		}
 	}
 	if m[1] != "" {
 		var list []string
@@ -498,16 +503,27 @@ func (w *witness) finish() (events []int, text string) {
 	if more := len(w.things) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
+	if len(parts) == 0 {
+		text := "the rule is false: " + visible(strings.Join(strings.Fields(w.e.text), " "), 200)
+		if len(w.values) > 0 {
+			text += ", here " + strings.Join(w.values, ", ")
+		}
+		return nil, text
+	}
 	if len(w.values) > 0 {
 		parts = append(parts, "with "+strings.Join(w.values, ", "))
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "the rule is false: "+visible(strings.Join(strings.Fields(w.e.text), " "), 200))
 	}
 	return events, strings.Join(parts, "; ")
 }
 
 // String shows a step for evidence.
 func (s *step) String() string {
+	if len(s.calls) > 0 && strings.TrimSpace(s.text) == "" {
+		var names []string
+		for _, c := range s.calls {
+			names = append(names, c.tool)
+		}
+		return fmt.Sprintf("step %d of the model calls %s", s.n, visible(strings.Join(names, ", "), 120))
+	}
 	return fmt.Sprintf("step %d of the model: %s", s.n, visible(s.text, 120))
 }

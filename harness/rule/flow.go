@@ -14,7 +14,7 @@ const (
 	gram = 8
 	// leastValue is how many characters a whole value must have so that it is not shared by chance.
 	leastValue = 4
-	// mostPlaces is how many places of one piece are looked at: a line of dashes has one everywhere.
+	// mostPlaces is how many places of one piece are looked at, the last ones: a line of dashes has one everywhere.
 	mostPlaces = 8
 	// mostAsked bounds how many shared texts are looked for in what was known before. Of more, none is taken for known.
 	mostAsked = 1_000
@@ -28,10 +28,11 @@ const (
 type flow struct {
 	shared int
 
-	known   []string // texts that stood in the conversation before
+	known   []knownText // that stood in the conversation before
 	sources []source
-	values  map[string]int // whole values, with the last source that has them
-	pieces  map[uint64][]place
+	values  map[string]int   // whole values, with the last source that has them
+	pieces  map[uint64]int32 // the place that was added last, from 1
+	places  []place
 	asked   map[string]bool
 	steps   int
 }
@@ -43,34 +44,48 @@ type source struct {
 	texts  []string
 }
 
-// place is where a piece of a result stands.
-type place struct{ source, text, offset int32 }
+// place is where a piece of a result stands, and the place of the same piece that was added before, from 1.
+type place struct{ source, text, offset, before int32 }
 
-// know notes a text that was no result of a source.
-func (f *flow) know(wanted bool, text string) {
-	if wanted && text != "" {
-		f.known = append(f.known, blanks(text))
-	}
+// knownText is a text of the conversation. It is read only when something is looked for in it.
+type knownText struct {
+	text string
+	json bool // the result of a tool
+	read bool
 }
 
-// knowResult notes the result of a tool that is no source.
-func (f *flow) knowResult(wanted bool, r *result) {
-	if wanted {
-		scalars(string(r.value), 0, func(text string, _ bool) { f.know(true, text) })
+func (k *knownText) holds(text string) bool {
+	if !k.read {
+		k.read = true
+		if k.json {
+			var all strings.Builder
+			scalars(k.text, 0, func(text string, _ bool) { all.WriteString(text + "\n") })
+			k.text = all.String()
+		} else {
+			k.text = blanks(k.text)
+		}
+	}
+	return strings.Contains(k.text, text)
+}
+
+// know notes a text that was no result of a source.
+func (f *flow) know(wanted bool, text string, json bool) {
+	if wanted && text != "" {
+		f.known = append(f.known, knownText{text: text, json: json})
 	}
 }
 
 // forget lifts the ban from all results so far.
 func (f *flow) forget() {
 	for i := range f.sources {
-		f.known = append(f.known, f.sources[i].texts...)
+		f.know(true, string(f.sources[i].result.value), true)
 	}
-	f.sources, f.values, f.pieces, f.asked = nil, nil, nil, nil
+	f.sources, f.values, f.pieces, f.places, f.asked = nil, nil, nil, nil, nil
 }
 
 func (f *flow) taint(r *result) {
 	if f.values == nil {
-		f.values, f.pieces, f.asked = map[string]int{}, map[uint64][]place{}, map[string]bool{}
+		f.values, f.pieces, f.asked = map[string]int{}, map[uint64]int32{}, map[string]bool{}
 	}
 	n := len(f.sources)
 	s := source{result: r, known: len(f.known)}
@@ -85,9 +100,8 @@ func (f *flow) taint(r *result) {
 		s.texts = append(s.texts, text)
 		for i := 0; i+gram <= len(text); i += f.shared - gram + 1 {
 			key := pieceAt(text, i)
-			if list := f.pieces[key]; len(list) < mostPlaces {
-				f.pieces[key] = append(list, place{int32(n), at, int32(i)})
-			}
+			f.places = append(f.places, place{int32(n), at, int32(i), f.pieces[key]})
+			f.pieces[key] = int32(len(f.places))
 		}
 	})
 	f.sources = append(f.sources, s)
@@ -119,8 +133,14 @@ func (f *flow) find(c *call) (from *result, shared string) {
 func (f *flow) piece(text string) (*result, string) {
 	looked := map[place]int{} // by where the texts would begin together: how far they were compared
 	for i := 0; i+gram <= len(text); i++ {
-		for _, at := range f.pieces[pieceAt(text, i)] {
-			diagonal := place{at.source, at.text, at.offset - int32(i)}
+		next := f.pieces[pieceAt(text, i)]
+		for range mostPlaces {
+			if next == 0 {
+				break
+			}
+			at := f.places[next-1]
+			next = at.before
+			diagonal := place{at.source, at.text, at.offset - int32(i), 0}
 			if i < looked[diagonal] {
 				continue
 			}
@@ -160,8 +180,8 @@ func (f *flow) wasKnown(n int, text string) bool {
 		return false
 	}
 	known := false
-	for _, before := range f.known[:f.sources[n].known] {
-		if strings.Contains(before, text) {
+	for i := range f.sources[n].known {
+		if f.known[i].holds(text) {
 			known = true
 			break
 		}
@@ -170,24 +190,41 @@ func (f *flow) wasKnown(n int, text string) bool {
 	return known
 }
 
-// blanks makes one blank of all white space.
-func blanks(s string) string { return strings.Join(strings.Fields(s), " ") }
+// blanks makes one blank of each run of white space, and none at the ends.
+func blanks(s string) string {
+	plain := s == strings.TrimSpace(s)
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] > ' ' && s[i] < utf8.RuneSelf || s[i] == ' ' && s[i-1] != ' '
+	}
+	if plain {
+		return s
+	}
+	return strings.Join(strings.Fields(s), " ")
+}
 
 // scalars visits the texts and numbers of a JSON text, also those of JSON within its strings. What is no JSON is a text itself.
 func scalars(s string, depth int, visit func(text string, number bool)) {
 	const maxDepth = 3
-	dec := jsontext.NewDecoder(strings.NewReader(s), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	first := true
+	if strings.HasPrefix(s, `"`) {
+		if text, err := jsontext.AppendUnquote(nil, s); err == nil {
+			if inner := strings.TrimSpace(string(text)); inner == "" || inner[0] != '{' && inner[0] != '[' {
+				visit(blanks(inner), false)
+				return
+			}
+		}
+	}
+	lenient := jsontext.AllowDuplicateNames(true)
+	if !jsontext.Value(s).IsValid(lenient, jsontext.AllowInvalidUTF8(true)) {
+		visit(blanks(s), false)
+		return
+	}
+	dec := jsontext.NewDecoder(strings.NewReader(s), lenient, jsontext.AllowInvalidUTF8(true))
 	for {
 		kind := dec.PeekKind()
 		token, err := dec.ReadToken()
 		if err != nil {
-			if first {
-				visit(blanks(s), false)
-			}
 			return
 		}
-		first = false
 		switch kind {
 		case '"':
 			if parent, n := dec.StackIndex(dec.StackDepth()); parent == '{' && n%2 == 1 {

@@ -145,9 +145,9 @@ func (v *never) look(s *Story) (o Outcome, ok bool) {
 		m := &s.order[i]
 		switch {
 		case m.system != "":
-			flow.know(v.from != nil, m.system)
+			flow.know(v.from != nil, m.system, false)
 		case m.message != nil && m.message.role == conversation.RoleUser:
-			flow.know(v.from != nil, m.message.text)
+			flow.know(v.from != nil, m.message.text, false)
 			if v.user != nil && v.user.MatchString(m.message.text) {
 				last = nil
 				flow.forget()
@@ -165,7 +165,7 @@ func (v *never) look(s *Story) (o Outcome, ok bool) {
 				o.Triggered = true
 				flow.taint(r)
 			default:
-				flow.knowResult(v.from != nil, r)
+				flow.know(v.from != nil, string(r.value), true)
 			}
 		case m.call != nil && m.call.index >= 0:
 			c := m.call

@@ -2,6 +2,7 @@ package transcripts
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/echoeval/echoeval/core/conversation"
@@ -18,6 +19,7 @@ type asked struct {
 	reply    *conversation.Message
 	id       string // of the reply, in the Responses API
 	place    int    // in the cassette, from 1
+	host     string // that was asked
 	before   *asked // the request that this one goes on with
 	goesOn   bool   // another one goes on with it
 }
@@ -35,8 +37,11 @@ func Cassette(name string, f *cassette.File) []Transcript {
 			continue
 		}
 		a.place = i + 1
+		if address, err := url.Parse(x.Request.URL); err == nil {
+			a.host = address.Host
+		}
 		for j := len(all) - 1; j >= 0 && a.before == nil; j-- {
-			if before := all[j]; len(before.messages) < len(a.messages) && begins(a.messages, before.messages) {
+			if before := all[j]; before.host == a.host && len(before.messages) < len(a.messages) && begins(a.messages, before.messages) {
 				a.before = before
 			}
 		}

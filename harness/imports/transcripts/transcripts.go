@@ -118,6 +118,9 @@ func Of(list strict.Node) (trace.Trace, error) {
 	return narrate(messages, func(int) ([]tool.Spec, bool) { return nil, false }), nil
 }
 
+// mostRepeated bounds how many messages the runs of a conversation are given again, in all. Beyond it they are given what is new alone, as thousands of turns would make of each a list of all before.
+const mostRepeated = 1_000_000
+
 // narrate makes a trace of messages. shown gives the tools that the model was shown before the message at an index, where they are known.
 func narrate(messages []conversation.Message, shown func(int) ([]tool.Spec, bool)) trace.Trace {
 	var t trace.Trace
@@ -127,6 +130,8 @@ func narrate(messages []conversation.Message, shown func(int) ([]tool.Spec, bool
 		t.Events = append(t.Events, e)
 	}
 	end := func() { add(trace.Event{Kind: trace.KindEnd, End: &trace.End{Stop: llm.RunEnd, Terminals: 1}}) }
+	told := 0   // messages before given that a run was given already, or made
+	repeat := 0 // messages that runs were given again
 	var given []conversation.Message
 	open := map[string]conversation.ToolCall{}
 	running, seq := false, 0
@@ -135,7 +140,11 @@ func narrate(messages []conversation.Message, shown func(int) ([]tool.Spec, bool
 			return
 		}
 		running = true
-		add(trace.Event{Kind: trace.KindStart, Start: &trace.Start{Input: given}})
+		input := given
+		if repeat += told; repeat <= mostRepeated {
+			input = messages[: told+len(given) : told+len(given)]
+		}
+		add(trace.Event{Kind: trace.KindStart, Start: &trace.Start{Input: input}})
 		given = nil
 	}
 	for i, m := range messages {
@@ -170,7 +179,7 @@ func narrate(messages []conversation.Message, shown func(int) ([]tool.Spec, bool
 		default:
 			if running {
 				end()
-				running = false
+				running, told = false, i
 			}
 			given = append(given, m)
 		}
