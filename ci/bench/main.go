@@ -64,6 +64,7 @@ func run(args []string) error {
 		{"lookup", b.lookup},
 		{"recording", b.recording},
 		{"provider", b.provider},
+		{"rules", b.rules},
 		{"large", b.large},
 	} {
 		if len(args) > 0 && !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(m.name, a) }) {
@@ -388,6 +389,22 @@ func (b *bench) recording() error {
 		return errors.New("a figure is missing")
 	}
 	b.add(fmt.Sprintf("recording, added to the first chunk of a stream (%.0f us without)", plain), fmt.Sprintf("%.0f us", recorded-plain), "< 1,000 us", recorded-plain < 1000)
+	return nil
+}
+
+// rules measures one rule of each form over a trace of 100,000 events.
+func (b *bench) rules() error {
+	found, err := goBench("./harness/rule", "BenchmarkEvents", "20x")
+	if err != nil {
+		return err
+	}
+	for _, form := range []string{"condition", "order", "flow", "sequence", "count"} {
+		rate := found["BenchmarkEvents/"+form+" events/cpu-s"]
+		if rate == 0 {
+			return errors.New("a figure is missing")
+		}
+		b.add(fmt.Sprintf("a rule (%s) over a trace of 100,000 events, for each second of a processor", form), fmt.Sprintf("%.2f million events", rate/1e6), ">= 1 million", rate >= 1e6)
+	}
 	return nil
 }
 

@@ -277,7 +277,11 @@ func (s Set) user(result *eval.Invariants, r *selected, o rule.Outcome, hidden c
 	case o.Broken == 0:
 		result.Held++
 	default:
-		result.Violations = append(result.Violations, r.violation(r.severity, o.Events, o.Evidence, o.Broken))
+		evidence := o.Evidence
+		if why := r.user.Why; why != "" {
+			evidence = clip(why, 60) + ": " + clip(evidence, 410)
+		}
+		result.Violations = append(result.Violations, r.violation(r.severity, o.Events, evidence, o.Broken))
 		s.mask(result.Violations, hidden)
 	}
 }

@@ -133,6 +133,9 @@ func suggestion(text string, wrong *filter.Error) (offset int, hint string) {
 		}
 		slices.Sort(all)
 		lists = [][]string{slices.Compact(all)}
+		if strings.HasSuffix(text[:offset], "trace.") {
+			lists = [][]string{fieldNames("Trace")}
+		}
 	case m[2] != "" && !strings.HasSuffix(text[:offset], "."):
 		lists = [][]string{{"trace"}, functions}
 	}

@@ -39,6 +39,7 @@ type keys struct {
 	Name      *string     `yaml:"name" schema:"filled" doc:"what reports call the rule; made of its contents unless given"`
 	Severity  *string     `yaml:"severity" values:"error,warn" doc:"error unless given"`
 	Blame     *string     `yaml:"blame" values:"model,agent,harness" doc:"whose fault a broken rule is, model unless given"`
+	Why       *string     `yaml:"why" schema:"filled" doc:"what asks for the rule, such as the number of a requirement; it stands in the evidence"`
 	Statement *string     `yaml:"statement" schema:"filled" doc:"what must be true, in one line"`
 }
 
@@ -60,6 +61,8 @@ type Rule struct {
 	Blame string
 	// Statement is what must be true, in one line: as the user wrote it, or else made of the rule.
 	Statement string
+	// Why is what asks for the rule, "" where it does not say.
+	Why string
 	// Form is one of [Forms].
 	Form string
 	Pos  failure.Position
@@ -149,6 +152,9 @@ func (r *Rule) describe(k keys, statement string, p *strict.Problems) {
 		if strings.TrimSpace(r.Statement) == "" || strings.Contains(strings.TrimSpace(r.Statement), "\n") {
 			p.Key("statement").Add(r.Node.Get("statement").Pos(), "write one line", "a statement is one line")
 		}
+	}
+	if k.Why != nil {
+		r.Why = *k.Why
 	}
 	if k.Severity != nil {
 		r.Severity = eval.Severity(*k.Severity)

@@ -96,7 +96,7 @@ func (c *calls) result(id, name string) string {
 
 func readMessage(n strict.Node, unnamed *calls) (message, error) {
 	if n.Kind() != strict.Mapping {
-		return message{}, failure.WithHint(failure.At(n.Pos(), failure.Input, "want a message, got a %s", n.Kind()), "a message is a mapping with role and content")
+		return message{}, failure.WithHint(failure.At(n.Pos(), failure.Input, "want a message, got %s", n.Kind()), "a message is a mapping with role and content")
 	}
 	name := n.Get("role").Text()
 	switch {
@@ -162,12 +162,12 @@ func (m *message) content(n strict.Node, unnamed *calls) error {
 			case strict.Mapping:
 				m.part(part, unnamed)
 			default:
-				return failure.At(part.Pos(), failure.Input, "want a part of a message, got a %s", part.Kind())
+				return failure.At(part.Pos(), failure.Input, "want a part of a message, got %s", part.Kind())
 			}
 		}
 	case strict.Missing, strict.Null:
 	default:
-		return failure.WithHint(failure.At(n.Pos(), failure.Input, "want the content of a message, got a %s", n.Kind()), "write a text or a list of parts")
+		return failure.WithHint(failure.At(n.Pos(), failure.Input, "want the content of a message, got %s", n.Kind()), "write a text or a list of parts")
 	}
 	return nil
 }
