@@ -76,10 +76,10 @@ var _ = Describe("check", func() {
 		o := p.run("check", "attacked.json", "--rules", "safety.yaml")
 		Expect(o.code).To(Equal(1), o.stderr)
 		Expect(o.stdout).To(ContainSubstring("web-then-exec (error) is broken in 1 of 1 trace\n  attacked.json\n    SEC-12: event 5: exec("))
-		Expect(o.stdout).To(ContainSubstring("by safety.yaml:3:3"))
+		Expect(o.stdout).To(ContainSubstring("by safety.yaml:3:18"))
 		Expect(o.stdout).To(ContainSubstring("web-then-exec             evaluated 1, triggered 1, violated 1"))
 		Expect(o.stdout + o.stderr).NotTo(ContainSubstring("\x1b"))
-		Expect(o.stderr).To(ContainSubstring("warning: safety.yaml:5:3: rule few-edits: its condition never occurred, so it has proven nothing\nhint: no trace shows or calls a tool \"edit_file\""))
+		Expect(o.stderr).To(ContainSubstring("warning: safety.yaml:5:14: rule few-edits: its condition never occurred, so it has proven nothing\nhint: no trace shows or calls a tool \"edit_file\""))
 
 		o = p.run("check", "attacked.json", "--rules", "safety.yaml", "--json")
 		Expect(o.code).To(Equal(1))
@@ -90,29 +90,54 @@ var _ = Describe("check", func() {
 		Expect(out.of("tool-call-pairing")).To(Equal(counted{"tool-call-pairing", 1, 0, 0, 0}))
 		Expect(out.of("usage-accounted")).To(Equal(counted{"usage-accounted", 0, 0, 0, 1}))
 		Expect(out.Violations.Count).To(Equal(2), "the sequence is broken too")
-		Expect(out.Violations.Items[1]).To(And(HaveField("In", "attacked.json"), HaveField("Name", "web-then-exec"), HaveField("Events", []int{3, 5}), HaveField("At", "safety.yaml:3:3")))
+		Expect(out.Violations.Items[1]).To(And(HaveField("In", "attacked.json"), HaveField("Name", "web-then-exec"), HaveField("Events", []int{3, 5}), HaveField("At", "safety.yaml:3:18")))
 		Expect(out.Warnings).To(HaveLen(1))
 		Expect(out.Warnings[0].Code).To(Equal("never-triggered"))
 		Expect(p.run("check", "attacked.json").code).To(Equal(0), "the standard invariants hold")
 	})
 
 	It("judges a finished run again, by libraries and by what its dataset says now", func() {
-		p := exampleProject()
+		p := emptyProject()
 		p.write("safety.yaml", safety)
-		Expect(p.run("run", "datasets/quickstart.yaml").code).To(Equal(0))
+		p.write("desk/a.txt", "x")
+		const scripted = `version: 1
+name: d
+agent: {task: {description: Answer.}, tools: [read_file, list_dir, edit_file]}
+providers: [{id: script, provider: script}]
+defaults:
+  workspace: desk
+  checks: [{contains: ok}]
+items:
+  - {id: reads, input: x, script: [{calls: [{name: read_file, args: {path: a.txt}}]}, {text: ok}]}
+  - {id: lists, input: x, script: [{calls: [{name: list_dir, args: {path: .}}, {name: read_file, args: {path: a.txt}}]}, {text: ok}]}
+  - {id: left-out, input: x, skip: later, script: [{text: ok}]}
+`
+		p.write("d.yaml", scripted)
+		Expect(p.run("run", "d.yaml").code).To(Equal(0))
 		o := p.run("check", "latest", "--rules", "safety.yaml", "--json")
 		Expect(o.code).To(Equal(0), o.stdout)
 		out := checkJSON(o)
-		Expect(out.Traces).To(Equal(6))
-		Expect(out.of("reads-first")).To(Equal(counted{"reads-first", 6, 6, 0, 0}))
-		Expect(out.of("few-edits").Triggered).To(Equal(1))
-		Expect(out.of("visible-tools-only").Evaluated).To(Equal(6))
+		Expect(out.Traces).To(Equal(2))
+		Expect(out.of("reads-first")).To(Equal(counted{"reads-first", 2, 2, 0, 0}))
+		Expect(out.of("few-edits").Triggered).To(Equal(0))
+		Expect(out.of("visible-tools-only").Evaluated).To(Equal(2))
 
-		text := strings.Replace(p.read("datasets/quickstart.yaml"), "\ndefaults:\n", "\ndefaults:\n  invariants: [{rule: \"trace.steps.size() < 2\", name: short}]\n", 1)
-		p.write("datasets/quickstart.yaml", text)
-		o = p.run("check", "latest", "--dataset", "datasets/quickstart.yaml", "--json")
+		p.write("d.yaml", strings.Replace(scripted, "defaults:\n", "defaults:\n  invariants: [{rule: \"trace.calls.size() < 2\", name: short}]\n", 1))
+		o = p.run("check", "latest", "--dataset", "d.yaml", "--json")
 		Expect(o.code).To(Equal(1), o.stdout+o.stderr)
-		Expect(checkJSON(o).of("short")).To(Equal(counted{"short", 6, 6, 6, 0}))
+		out = checkJSON(o)
+		Expect(out.of("short")).To(Equal(counted{"short", 2, 2, 1, 0}))
+		Expect(out.Violations.Items[0].In).To(Equal("lists on script"))
+
+		p.write("d.yaml", strings.Replace(scripted, "id: lists", "id: other", 1))
+		o = p.run("check", "latest", "--dataset", "d.yaml")
+		Expect(o.code).To(Equal(2))
+		Expect(o.stderr).To(ContainSubstring(`d.yaml has no item "lists", which stands in the run latest`))
+
+		Expect(p.run("run", "d.yaml", "--traces", "failed").code).To(Equal(0))
+		o = p.run("check", "latest")
+		Expect(o.code).To(Equal(2), "no trace was kept: "+o.stdout)
+		Expect(o.stderr).To(ContainSubstring("there is no trace to judge"))
 	})
 
 	It("judges cassettes, ours and imported ones", func() {
@@ -154,7 +179,7 @@ var _ = Describe("check", func() {
 		Entry(nil, []string{"none.json"}, "none.json: there is no conversation in it"),
 		Entry(nil, []string{"prose.txt"}, "prose.txt"),
 		Entry(nil, []string{"talk.json", "--rules", "empty.yaml"}, "empty.yaml: the library has no rule and no invariant"),
-		Entry(nil, []string{"talk.json", "--rules", "wrong.yaml"}, "error: wrong.yaml:3:41: invariants.a.rule: undefined field 'arg'\nhint: did you mean \"args\"?"),
+		Entry(nil, []string{"talk.json", "--rules", "wrong.yaml"}, "error: wrong.yaml:3:43: invariants.a.rule: undefined field 'arg'\nhint: did you mean \"args\"?"),
 		Entry(nil, []string{"talk.json", "--rules", "safety.yaml", "--rules", "safety.yaml"}, `rule "few-edits" is defined a second time`),
 		Entry(nil, []string{"talk.json", "--dataset", "safety.yaml"}, "error"),
 		Entry(nil, []string{"--test", "safety.yaml"}, "safety.yaml:1:1: key \"tests\" is missing"),
@@ -248,7 +273,7 @@ tests:
 
 	It("are no library, and a library's tests are left out of a glob", func() {
 		p := project(passing)
-		p.write("d.yaml", "version: 1\nname: d\nuse: ['policies/*.yaml']\nagent: {task: {description: Answer.}, tools: [read_file]}\nproviders: [script]\nitems: [{id: a, input: x, script: [{text: x}], checks: [{contains: x}], invariants: [web-then-exec]}]\n")
+		p.write("d.yaml", "version: 1\nname: d\nuse: ['policies/*.yaml']\nagent: {task: {description: Answer.}, tools: [read_file]}\nproviders: [{id: script, provider: script}]\nitems: [{id: a, input: x, script: [{text: x}], checks: [{contains: x}], invariants: [web-then-exec]}]\n")
 		o := p.run("run", "d.yaml")
 		Expect(o.code).To(Equal(0), o.stdout+o.stderr)
 		Expect(o.stdout + o.stderr).To(ContainSubstring("never-triggered"))
@@ -262,7 +287,7 @@ var _ = Describe("rules in a run", func() {
 		p.write("d.yaml", `version: 1
 name: d
 agent: {task: {description: Answer.}, tools: [read_file, list_dir]}
-providers: [script]
+providers: [{id: script, provider: script}]
 defaults:
   workspace: desk
   checks: [{contains: ok}]
@@ -296,7 +321,7 @@ items:
 
 	It("are refused before anything runs where a tool is unknown or one name stands for two", func() {
 		p := emptyProject()
-		head := "version: 1\nname: d\nagent: {task: {description: Answer.}, tools: [read_file]}\nproviders: [script]\nitems:\n"
+		head := "version: 1\nname: d\nagent: {task: {description: Answer.}, tools: [read_file]}\nproviders: [{id: script, provider: script}]\nitems:\n"
 		p.write("d.yaml", head+"  - {id: a, input: x, script: [{text: ok}], invariants: [{sequence: \"read_fil*\"}]}\n")
 		o := p.run("run", "d.yaml")
 		Expect(o.code).To(Equal(2), o.stdout)
