@@ -113,6 +113,7 @@ items:
   - {id: left-out, input: x, skip: later, script: [{text: ok}]}
 `
 		p.write("d.yaml", scripted)
+		Expect(p.run("record", "d.yaml").code).To(Equal(0))
 		Expect(p.run("run", "d.yaml").code).To(Equal(0))
 		o := p.run("check", "latest", "--rules", "safety.yaml", "--json")
 		Expect(o.code).To(Equal(0), o.stdout)
@@ -134,7 +135,7 @@ items:
 		Expect(o.code).To(Equal(2))
 		Expect(o.stderr).To(ContainSubstring(`d.yaml has no item "lists", which stands in the run latest`))
 
-		Expect(p.run("run", "d.yaml", "--traces", "failed").code).To(Equal(0))
+		Expect(p.run("record", "d.yaml", "--traces", "failed").code).To(Equal(0))
 		o = p.run("check", "latest")
 		Expect(o.code).To(Equal(2), "no trace was kept: "+o.stdout)
 		Expect(o.stderr).To(ContainSubstring("there is no trace to judge"))
@@ -274,7 +275,7 @@ tests:
 	It("are no library, and a library's tests are left out of a glob", func() {
 		p := project(passing)
 		p.write("d.yaml", "version: 1\nname: d\nuse: ['policies/*.yaml']\nagent: {task: {description: Answer.}, tools: [read_file]}\nproviders: [{id: script, provider: script}]\nitems: [{id: a, input: x, script: [{text: x}], checks: [{contains: x}], invariants: [web-then-exec]}]\n")
-		o := p.run("run", "d.yaml")
+		o := p.run("record", "d.yaml")
 		Expect(o.code).To(Equal(0), o.stdout+o.stderr)
 		Expect(o.stdout + o.stderr).To(ContainSubstring("never-triggered"))
 	})
@@ -300,6 +301,7 @@ items:
   - {id: other, input: x, vars: {secret: b.txt}, script: [{calls: [{name: read_file, args: {path: a.txt}}]}, {text: ok}]}
   - {id: own, input: x, drop: [no-secret-file], invariants: [{sequence: "read_file", name: once}], script: [{calls: [{name: read_file, args: {path: a.txt}}]}, {text: ok}]}
 `)
+		p.run("record", "d.yaml")
 		o := p.run("run", "d.yaml", "--json")
 		Expect(o.code).To(Equal(1), o.stderr)
 		var summary struct {
