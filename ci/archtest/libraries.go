@@ -16,7 +16,7 @@ var libraries = []library{
 	{"github.com/aws/aws-sdk-go-v2", []string{"providers/bedrock"}, "the vendor's SDK, its signatures and its event streams"},
 	{"github.com/aws/smithy-go", []string{"providers/bedrock"}, "the chain of handlers of the vendor's SDK"},
 	{"google.golang.org/genai", []string{"providers/gemini"}, "the vendor's SDK"},
-	{"cel.dev/cel-go", []string{"harness/filter", "harness/score"}, "the expressions of --filter, of overrides and of the check cel"},
+	{"cel.dev/cel-go", []string{"harness/filter", "harness/rule", "harness/score"}, "the expressions of --filter, of overrides, of rules and of the check cel"},
 	{"github.com/spf13/cobra", []string{cli}, "commands and flags"},
 	{"github.com/spf13/pflag", []string{cli}, "flags, as cobra knows them"},
 	{"golang.org/x/text", []string{"harness/score"}, "Unicode normalisation in the checks of text"},

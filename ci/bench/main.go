@@ -66,6 +66,7 @@ func run(args []string) error {
 		{"recording", b.recording},
 		{"provider", b.provider},
 		{"trajectory", b.trajectory},
+		{"rules", b.rules},
 		{"large", b.large},
 		{"mutate", b.mutate},
 	} {
@@ -455,6 +456,22 @@ func (b *bench) trajectory() error {
 			return errors.New("a figure is missing")
 		}
 		b.add("`tool_calls`, 50 calls against 50 "+m.what+", the slower of ordered and unordered", fmt.Sprintf("%.2f ms", max(ordered, unordered)/1e6), fmt.Sprintf("< %.0f ms", m.bound/1e6), max(ordered, unordered) < m.bound)
+	}
+	return nil
+}
+
+// rules measures one rule of each form over a trace of 100,000 events.
+func (b *bench) rules() error {
+	found, err := goBench("./harness/rule", "BenchmarkEvents", "20x")
+	if err != nil {
+		return err
+	}
+	for _, form := range []string{"condition", "order", "flow", "sequence", "count"} {
+		rate := found["BenchmarkEvents/"+form+" events/cpu-s"]
+		if rate == 0 {
+			return errors.New("a figure is missing")
+		}
+		b.add(fmt.Sprintf("a rule (%s) over a trace of 100,000 events, for each second of a processor", form), fmt.Sprintf("%.2f million events", rate/1e6), ">= 1 million", rate >= 1e6)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/rule"
 )
 
 // Check is one check of an item, with templates rendered. What its arguments mean is the check's own business.
@@ -28,9 +29,11 @@ type Invariant struct {
 	Name string
 	// Severity is "error" or "warn", and "" where it is not given.
 	Severity string
-	// Params are the further keys beside use and severity, a mapping; the zero node where there are none.
+	// Params are the further keys beside use and severity, a mapping; the zero node where there are none. Of a rule they are the rule as it is written.
 	Params strict.Node
-	Pos    failure.Position
+	// Rule is a rule of the user; nil for an invariant that is built in.
+	Rule *rule.Rule
+	Pos  failure.Position
 }
 
 // listed is a check or an invariant together with what rendering needs to know.
@@ -174,6 +177,12 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 	list := make([]listed[Invariant], 0, n.Len())
 	for i, entry := range n.Items() {
 		at := p.At(i)
+		if rule.Is(entry) && entry.Get("use").IsZero() {
+			if l, ok := d.rule(entry, data, at); ok {
+				list = append(list, l)
+			}
+			continue
+		}
 		v, library := Invariant{Pos: entry.Pos()}, ""
 		nameAt := entry
 		switch entry.Kind() {
@@ -196,9 +205,6 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 				}
 			}
 			if entry.Get("use").IsZero() {
-				if isRule(entry, at) {
-					continue
-				}
 				at.Add(entry.Pos(), "name it: {use: iteration-limit, ...}", "key \"use\" is missing")
 				continue
 			}
@@ -222,15 +228,24 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 	return list
 }
 
-// isRule adds that rules are not read where a mapping is one.
-func isRule(n strict.Node, p *strict.Problems) bool {
-	for _, key := range []string{"rule", "never", "sequence"} {
-		if v := n.Get(key); !v.IsZero() {
-			p.Add(n.KeyPos(key), "remove it; reading the file without it would run something else than it says", "rules (key %q) are not read by this version", key)
-			return true
+// rule reads a rule. One with templates is read when they are filled.
+func (d *Dataset) rule(n strict.Node, data bool, p *strict.Problems) (listed[Invariant], bool) {
+	v := Invariant{Name: rule.NameOf(n), Params: n, Pos: n.Pos()}
+	if !data && hasTemplate(n) {
+		found := p.Len()
+		if rule.CheckTemplates(n, p); p.Len() > found {
+			return listed[Invariant]{}, false
 		}
+		return listed[Invariant]{value: v, render: true}, true
 	}
-	return false
+	if v.Rule = rule.Compile(n, p); v.Rule == nil {
+		return listed[Invariant]{}, false
+	}
+	if slices.Contains(d.options.Invariants, v.Name) || d.libraries.invariants[v.Name] != nil {
+		p.Key("name").Add(n.Get("name").Pos(), "give it another name", "the name of rule %q is taken", v.Name)
+		return listed[Invariant]{}, false
+	}
+	return listed[Invariant]{value: v}, true
 }
 
 func (d *Dataset) knownInvariant(n strict.Node, p *strict.Problems) bool {

@@ -64,7 +64,7 @@ func (b *build) explain() []Explained {
 			}
 		case key == keyInvariants:
 			for i, v := range b.media.invariants {
-				own.Inside = append(own.Inside, Explained{Value: b.item.Invariants[i].node(), Layer: layerName(v.layer, v.library), Pos: v.value.Pos})
+				own.Inside = append(own.Inside, Explained{Value: b.item.Invariants[i].node(v.library), Layer: layerName(v.layer, v.library), Pos: v.value.Pos})
 			}
 		case key == keyTags:
 			own.Inside = b.explainTags()
@@ -188,17 +188,23 @@ func (c *Check) node() strict.Node {
 	return at.NewMapping(fields)
 }
 
-// node gives an invariant as it is written.
-func (v *Invariant) node() strict.Node {
-	name := strict.NewString(v.Name)
-	if v.Severity == "" && v.Params.IsZero() {
+// node gives an invariant as it is written; library is the name by which one of a library is used.
+func (v *Invariant) node(library string) strict.Node {
+	if v.Rule != nil && library == "" {
+		return v.Params
+	}
+	name, params := strict.NewString(v.Name), v.Params
+	if v.Rule != nil {
+		params = strict.Node{}
+	}
+	if v.Severity == "" && params.IsZero() {
 		return name
 	}
 	fields := []strict.Field{{Key: name.NewKey("use"), Value: name}}
 	if v.Severity != "" {
 		fields = append(fields, strict.Field{Key: name.NewKey("severity"), Value: strict.NewString(v.Severity)})
 	}
-	for key, value := range v.Params.Fields() {
+	for key, value := range params.Fields() {
 		fields = append(fields, strict.Field{Key: key, Value: value})
 	}
 	return name.NewMapping(fields)

@@ -11,6 +11,7 @@ import (
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/filter"
+	"github.com/echoeval/echoeval/harness/rule"
 )
 
 // Item is one item as it will run: defaults merged, templates rendered.
@@ -351,6 +352,12 @@ func (b *build) judge() {
 				at = b.p.Root().Key("invariants").Key(v.library)
 			}
 			v.value.Params = b.scope.render(v.value.Params, at)
+			if rule.Is(v.value.Params) {
+				if v.value.Rule = rule.Compile(v.value.Params, at); v.value.Rule == nil {
+					continue
+				}
+				v.value.Rule = v.value.Rule.Named(v.value.Name)
+			}
 		}
 		it.Invariants = append(it.Invariants, v.value)
 	}

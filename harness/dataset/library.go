@@ -10,6 +10,7 @@ import (
 	"github.com/echoeval/echoeval/core/agent"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/rule"
 )
 
 // libraries are the names that files named by use: give to checks, invariants, policies and providers.
@@ -22,10 +23,8 @@ type libraries struct {
 	places     map[string]failure.Position // by kind and name
 }
 
-type libraryInvariant struct {
-	value Invariant
-	rule  string // the key that makes it a rule; "" for an invariant with other parameters
-}
+// libraryInvariant is an invariant with other parameters, or a rule.
+type libraryInvariant struct{ value Invariant }
 
 type libraryProvider struct {
 	id    string
@@ -62,6 +61,26 @@ func OpenLibrary(file string, options Options) error {
 	d := newDataset(file, options)
 	d.library(file, failure.Position{}, &p)
 	return p.Err()
+}
+
+// LibraryInvariants reads a library by itself and returns its invariants and rules, sorted by the names that it gives them. Nothing fills the templates of one: it is an error.
+func LibraryInvariants(file string, options Options) ([]Invariant, error) {
+	file, err := options.absolute(file)
+	if err != nil {
+		return nil, err
+	}
+	var p strict.Problems
+	d := newDataset(file, options)
+	d.library(file, failure.Position{}, &p)
+	var list []Invariant
+	for _, name := range namesOf(d.libraries.invariants) {
+		v := d.libraries.invariants[name].value
+		if hasTemplate(v.Params) {
+			p.Add(v.Pos, "write it out, or judge with --dataset", "%s has a template, and there is no item whose variables could fill it", name)
+		}
+		list = append(list, v)
+	}
+	return list, p.Err()
 }
 
 // use reads the libraries that a key use names: paths and globs, relative to the file that names them. Tests of rules (*_test.yaml) beside them are none.
@@ -201,14 +220,22 @@ func (d *Dataset) defineInvariant(key strict.Key, v strict.Node, at *strict.Prob
 		return
 	}
 	own := at.Key(key.Name)
-	for _, rule := range []string{"rule", "never", "sequence"} {
-		if !v.Get(rule).IsZero() {
-			d.libraries.invariants[key.Name] = &libraryInvariant{rule: rule}
+	if rule.Is(v) {
+		if name := v.Get("name"); !name.IsZero() {
+			own.Key("name").Add(v.KeyPos("name"), "leave it out", "a rule of a library has the name that the library gives it")
 			return
 		}
+		if of, ok := d.rule(v, false, own); ok {
+			of.value.Name = key.Name
+			if of.value.Rule != nil {
+				of.value.Rule = of.value.Rule.Named(key.Name)
+			}
+			d.libraries.invariants[key.Name] = &libraryInvariant{of.value}
+		}
+		return
 	}
 	if v.Kind() != strict.Mapping {
-		own.WrongType(v, "an invariant: {use: iteration-limit, ...}")
+		own.WrongType(v, "an invariant: {use: iteration-limit, ...}, or a rule")
 		return
 	}
 	if name := v.Get("use"); name.Kind() == strict.String && d.libraries.invariants[name.Text()] != nil {
@@ -216,15 +243,21 @@ func (d *Dataset) defineInvariant(key strict.Key, v strict.Node, at *strict.Prob
 		return
 	}
 	if list := d.invariants(v.NewSequence([]strict.Node{v}), false, own); len(list) == 1 {
-		d.libraries.invariants[key.Name] = &libraryInvariant{value: list[0].value}
+		d.libraries.invariants[key.Name] = &libraryInvariant{list[0].value}
 	}
 }
 
 // use puts what the library says under what the place that uses it says.
 func (l *libraryInvariant) use(v *Invariant, n strict.Node, p *strict.Problems) bool {
-	if l.rule != "" {
-		p.Add(n.Pos(), "remove it; reading the file without it would run something else than it says", "%q is a rule (key %q); rules are not read by this version", v.Name, l.rule)
-		return false
+	if rule.Is(l.value.Params) {
+		if !v.Params.IsZero() {
+			for key := range v.Params.Fields() {
+				p.Add(key.Pos(), "write a rule of its own", "rule %s takes no parameters beside severity", v.Name)
+			}
+			return false
+		}
+		v.Params, v.Rule = l.value.Params, l.value.Rule
+		return true
 	}
 	v.Name = l.value.Name
 	if v.Severity == "" {

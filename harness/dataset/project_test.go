@@ -210,8 +210,10 @@ var _ = Describe("libraries", func() {
 		Entry(nil, "vars: {name: x}, checks: [{use: polite, wieght: 2}]", `d:6:67: items[0].checks[0]: unknown key "wieght" | did you mean "weight"?`),
 		Entry(nil, "checks: [polite]", `lib.yaml:3:33: checks.polite: {{name}} is in neither vars, expected nor metadata | item "a" has none; give it one: vars: {name: ...}; \{{ is the text {{`),
 		Entry(nil, "invariants: [loop]", `d:6:40: items[0].invariants[0]: unknown invariant "loop" | did you mean "loops"?`),
-		Entry(nil, "invariants: [exec-rule]", `d:6:40: items[0].invariants[0]: "exec-rule" is a rule (key "never"); rules are not read by this version | remove it; reading the file without it would run something else than it says`),
-		Entry(nil, "invariants: [{rule: x}]", `d:6:41: items[0].invariants[0]: rules (key "rule") are not read by this version | remove it; reading the file without it would run something else than it says`),
+		Entry(nil, "invariants: [{use: exec-rule, max: 3}]", `d:6:57: items[0].invariants[0]: rule exec-rule takes no parameters beside severity | write a rule of its own`),
+		Entry(nil, "invariants: [{rule: trace.stp == ''}]", `d:6:53: items[0].invariants[0].rule: undefined field 'stp' | did you mean "stop"?`),
+		Entry(nil, "invariants: [{never: {call: exec}, name: loops}]", `d:6:68: items[0].invariants[0].name: the name of rule "loops" is taken | give it another name`),
+		Entry(nil, "invariants: [{sequence: 'a {{b}}'}]", `d:6:54: items[0].invariants[0].sequence: a template cannot stand in an expression: its value would become part of it | write the rule out; templates serve in the arguments of never and count`),
 		Entry(nil, "policy: publc", `d:6:35: items[0].policy: no library defines a policy "publc" | did you mean "public"?`),
 	)
 })

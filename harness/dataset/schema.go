@@ -7,6 +7,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/agent"
 	"github.com/echoeval/echoeval/core/strict"
+	"github.com/echoeval/echoeval/harness/rule"
 )
 
 // SchemaKinds are the kinds of files that [Schema] describes.
@@ -129,10 +130,11 @@ func (b schemaOf) register() {
 		"library_checks": func() schema {
 			return object(b.s.Define("check", b.check))
 		},
-		"library_invariants": func() schema { return object(anyObject) },
+		"library_invariants": func() schema { return object(strict.AnyOf(usedInvariant(), b.s.Named["rule"]())) },
 		"policies":           func() schema { return object(policy()) },
 		"library_providers":  func() schema { return list(schema{"allOf": []any{provider(), schema{"required": []any{"id"}}}}) },
 	}
+	rule.Register(b.s)
 }
 
 // item is the schema of an item, or of a layer without id; more is the one key that the layer has beside.
@@ -216,11 +218,15 @@ func (b schemaOf) within() schema {
 }
 
 func (b schemaOf) invariant() schema {
-	return strict.AnyOf(filledText, schema{
+	return strict.AnyOf(filledText, usedInvariant(), b.s.Named["rule"]())
+}
+
+func usedInvariant() schema {
+	return schema{
 		"type":       "object",
 		"properties": schema{"use": schema{"type": "string", "minLength": 1, "description": "the name of an invariant"}, "severity": strict.Enum("error", "warn")},
 		"required":   []any{"use"},
-	})
+	}
 }
 
 func (b schemaOf) gates() schema {

@@ -48,7 +48,7 @@ type Experiment struct {
 	owners    owners
 	drawn     uint64             // the highest lot of the sample
 	bounds    map[int]eval.Bound // by index, of the items that set pass_if
-	drops     map[int][]string   // by index, what items drop of the invariants
+	rules     rules
 	// most is the largest number of repeats that every line of an item counts in.
 	most int
 	// groups are those of the selected items, and alone counts the items without one.
@@ -337,7 +337,7 @@ func specsOf(checks []dataset.Check) []score.Spec {
 func invariantSpecs(item *dataset.Item) []invariant.Spec {
 	specs := make([]invariant.Spec, len(item.Invariants))
 	for i, v := range item.Invariants {
-		specs[i] = invariant.Spec{Name: v.Name, Severity: v.Severity, Params: v.Params, Pos: v.Pos}
+		specs[i] = invariant.Spec{Name: v.Name, Severity: v.Severity, Params: v.Params, Rule: v.Rule, Pos: v.Pos}
 	}
 	return specs
 }
@@ -361,6 +361,7 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 		}
 	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)
+	e.rules.check(item, e, p)
 	e.checkNeeds(item, p)
 	e.checkWorld(item, p)
 	e.checkPolicy(item, p)
@@ -508,12 +509,7 @@ func (e *Experiment) Selected() iter.Seq2[*dataset.Item, error] {
 
 // special notes what the summary needs to know of single items.
 func (e *Experiment) special(item *dataset.Item) {
-	if len(item.Drop) > 0 {
-		if e.drops == nil {
-			e.drops = map[int][]string{}
-		}
-		e.drops[item.Index] = item.Drop
-	}
+	e.rules.see(item)
 	if item.PassIf != nil {
 		if e.bounds == nil {
 			e.bounds = map[int]eval.Bound{}
@@ -578,6 +574,7 @@ func (e *Experiment) fillHead(lines int) {
 			e.head.Invariants = append(e.head.Invariants, results.InvariantInfo{Name: v.Name, Severity: v.Severity})
 		}
 	}
+	e.head.Invariants = append(e.head.Invariants, e.rules.infos()...)
 }
 
 func given[T comparable](value T) *T {

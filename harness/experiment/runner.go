@@ -80,7 +80,7 @@ func (e *Experiment) plan(w warnings, repeated *repeats, notRun string, keepAll 
 		Each:        e.each(repeated, notRun),
 		NotRun:      notRun,
 		PassIf:      e.passIf(),
-		Dropped:     func(index int) []string { return e.drops[index] },
+		Dropped:     e.rules.notAsked,
 		Quarantined: e.quarantined,
 		Orphaned:    orphans,
 		Over:        e.opts.Over,

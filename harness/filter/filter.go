@@ -96,7 +96,7 @@ func First(text string, issues *cel.Issues) *Error {
 		}
 		return a.Location.Column() - b.Location.Column()
 	})
-	e := &Error{Offset: offset(text, first.Location.Line(), first.Location.Column()), Message: first.Message}
+	e := &Error{Offset: Offset(text, first.Location.Line(), first.Location.Column()), Message: first.Message}
 	if message, _, ok := strings.Cut(first.Message, " expecting {"); ok {
 		e.Message = strings.TrimSuffix(message, ",") // the list of what could stand there is longer than what it explains
 	}
@@ -114,8 +114,8 @@ func explained(text string, issues *cel.Issues) error {
 	return e
 }
 
-// offset is the byte of a line, from 1, and a column in characters, from 0.
-func offset(text string, line, column int) int {
+// Offset is the byte of a line, from 1, and a column in characters, from 0, as CEL counts them.
+func Offset(text string, line, column int) int {
 	at := 0
 	for ; line > 1; line-- {
 		i := strings.IndexByte(text[at:], '\n')

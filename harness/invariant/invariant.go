@@ -22,6 +22,7 @@ import (
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/core/trace"
+	"github.com/echoeval/echoeval/harness/rule"
 )
 
 // Blame says whose fault a broken rule is. Where faults are injected, only agent and harness count.
@@ -114,7 +115,9 @@ type Spec struct {
 	Severity string
 	// Params are parameters by name; the zero Node for none.
 	Params strict.Node
-	Pos    failure.Position
+	// Rule is a rule of the user; nil for an invariant of the catalogue.
+	Rule *rule.Rule
+	Pos  failure.Position
 }
 
 // Set is the invariants that apply to one item. It is immutable and safe for concurrent use.
@@ -129,6 +132,7 @@ type selected struct {
 	severity eval.Severity
 	forced   bool // the dataset states the severity
 	params   params
+	user     *rule.Rule // a rule of the user, which has no Invariant of the catalogue
 	at       string
 }
 
@@ -172,23 +176,32 @@ func Select(add []Spec, drop []string, p *strict.Problems) Set {
 	rules := slices.Clone(standard)
 	for _, s := range add {
 		e := lookup(s.Name)
-		if e == nil {
+		switch {
+		case s.Rule != nil && e != nil:
+			p.Add(s.Pos, "give it another name", "the name of rule %q is that of an invariant", s.Name)
+			continue
+		case s.Rule != nil:
+			e = &Invariant{Name: s.Name, Severity: s.Rule.Severity, Blame: Blame(s.Rule.Blame), Statement: s.Rule.Statement}
+		case e == nil:
 			p.Add(s.Pos, strict.Suggest(s.Name, Names()), "unknown invariant %q", s.Name)
 			continue
 		}
-		rule := selected{Invariant: e, severity: e.Severity, at: s.Pos.String(), params: e.decode(s.Params, p.Key(s.Name))}
+		chosen := selected{Invariant: e, severity: e.Severity, user: s.Rule, at: s.Pos.String()}
+		if s.Rule == nil {
+			chosen.params = e.decode(s.Params, p.Key(s.Name))
+		}
 		switch severity := eval.Severity(s.Severity); severity {
 		case "":
 		case eval.SeverityError, eval.SeverityWarn:
-			rule.severity, rule.forced = severity, true
+			chosen.severity, chosen.forced = severity, true
 		default:
 			p.Add(s.Pos, "write error or warn", "invariant %s: unknown severity %q", s.Name, s.Severity)
 		}
 		i, found := slices.BinarySearchFunc(rules, s.Name, func(r selected, name string) int { return strings.Compare(r.Name, name) })
 		if found {
-			rules[i] = rule
+			rules[i] = chosen
 		} else {
-			rules = slices.Insert(rules, i, rule)
+			rules = slices.Insert(rules, i, chosen)
 		}
 	}
 	rules = slices.DeleteFunc(rules, func(r selected) bool { return slices.Contains(drop, r.Name) })
@@ -226,14 +239,22 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Evaluate judges a trace, in memory or as decoded from a file. Violations and lists are sorted by name; a rule is counted as held, not applicable or violated, once each. A rule that only broke with severity warn is violated too.
+// Evaluate judges a trace, in memory or as decoded from a file. Violations and lists are sorted by name; a rule is counted as held, not applicable or violated, once each. A rule that only broke with severity warn is violated too. Triggered are the rules of the user whose case occurred.
 //
 // A decoded trace lacks the hidden values and may have been redacted, so that no-hidden-parameter-leak relies on what the transport noted, and input-context-unchanged on the digests that the run took.
 func (s Set) Evaluate(t trace.Trace) eval.Invariants {
 	result := eval.Invariants{NotApplicable: []string{}, Triggered: []string{}, Violations: []eval.Violation{}}
 	views := s.views(t)
+	var story *rule.Story
 	for i := range s.rules {
 		r := &s.rules[i]
+		if r.user != nil {
+			if story == nil {
+				story = rule.Read(t.Events)
+			}
+			s.user(&result, r, r.user.Evaluate(story), t.Hidden)
+			continue
+		}
 		all := r.rule(&views[0], r.params)
 		for v := range views[1:] {
 			more := r.rule(&views[1+v], r.params)
@@ -251,6 +272,34 @@ func (s Set) Evaluate(t trace.Trace) eval.Invariants {
 		}
 	}
 	return result
+}
+
+// user adds what a rule of the user says.
+func (s Set) user(result *eval.Invariants, r *selected, o rule.Outcome, hidden conversation.Hidden) {
+	if o.Triggered {
+		result.Triggered = append(result.Triggered, r.Name)
+	}
+	switch {
+	case !o.Applicable:
+		result.NotApplicable = append(result.NotApplicable, r.Name)
+	case o.Broken == 0:
+		result.Held++
+	default:
+		evidence := o.Evidence
+		if why := r.user.Why; why != "" {
+			evidence = clip(why, 60) + ": " + clip(evidence, 410)
+		}
+		result.Violations = append(result.Violations, r.violation(r.severity, o.Events, evidence, o.Broken))
+		s.mask(result.Violations, hidden)
+	}
+}
+
+// violation is the witness of count places where a rule is broken.
+func (r *selected) violation(severity eval.Severity, events []int, evidence string, count int) eval.Violation {
+	if count > 1 {
+		evidence = fmt.Sprintf("%s (and %d more)", clip(evidence, 480), count-1)
+	}
+	return eval.Violation{Name: r.Name, Severity: severity, Events: events, Evidence: clip(evidence, 500), At: r.at}
 }
 
 // witness appends, for each severity, the finding with the fewest events, of these the earliest.
@@ -275,11 +324,7 @@ func (r *selected) witness(dst []eval.Violation, findings []finding) []eval.Viol
 		if least == nil {
 			continue
 		}
-		evidence := least.evidence
-		if count > 1 {
-			evidence = fmt.Sprintf("%s (and %d more)", clip(evidence, 480), count-1)
-		}
-		dst = append(dst, eval.Violation{Name: r.Name, Severity: severity, Events: least.events, Evidence: clip(evidence, 500), At: r.at})
+		dst = append(dst, r.violation(severity, least.events, least.evidence, count))
 	}
 	return dst
 }

@@ -100,6 +100,16 @@ func datasetFiles(*cobra.Command, []string, string) ([]cobra.Completion, cobra.S
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
+// runsAndFiles offers runs, and lets the shell offer files where none fits.
+func runsAndFiles(runs choices) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if list, directive := offer(runs)(cmd, args, typed); len(list) > 0 {
+			return list, directive
+		}
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+}
+
 func argumentChoices(s *State) map[string]cobra.CompletionFunc {
 	runs := func(args []string, _ string) []string { return runChoices(s) }
 	firstRun := func(args []string, typed string) []string {
@@ -124,6 +134,7 @@ func argumentChoices(s *State) map[string]cobra.CompletionFunc {
 		"echoeval compare":         offer(runs),
 		"echoeval baseline accept": offer(runs),
 		"echoeval merge":           offer(runs),
+		"echoeval check":           runsAndFiles(runs),
 		"echoeval invariants explain": offer(func(args []string, _ string) []string {
 			if len(args) > 0 {
 				return nil

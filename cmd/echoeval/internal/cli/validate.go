@@ -238,13 +238,20 @@ func validateFile(s *State, file string) (validated, error) {
 		}
 		_, err = llm.LoadPrices(file, data)
 		return v, err
+	case has("tests"):
+		v.Kind = "rule tests"
+		f, err := loadCases(s, file)
+		if err == nil {
+			v.text = "tests of " + count(len(f.Rules), "rule")
+		}
+		return v, err
 	case has("checks", "invariants", "policies", "providers"):
 		v.Kind, v.text = "library", "library"
 		return v, dataset.OpenLibrary(s.path(file), datasetOptions(s))
 	case err != nil:
 		return v, err
 	}
-	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no emulator script, no prices, no baseline and no plan of faults"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations, a plan faults")
+	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no tests of rules, no emulator script, no prices, no baseline and no plan of faults"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, tests of rules tests, a script conversations, a plan faults")
 }
 
 func validateProject(s *State, file string, v validated) (validated, error) {
