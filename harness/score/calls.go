@@ -73,9 +73,6 @@ const (
 	statusError = "error"
 )
 
-// modes are the ways in which calls expected and made are compared.
-var modes = []string{"exact", "unordered", "subset", "superset"}
-
 // expectedCall is one call of the dataset.
 type expectedCall struct {
 	name   string

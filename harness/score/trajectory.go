@@ -142,7 +142,6 @@ type matching struct {
 // pairing says what pairs: the slot of each call made, by group and number within it.
 type pairing struct {
 	sum    int
-	ends   []int // where the piece of each group ends among the calls made
 	slotOf []int // of each call made, unpaired where it has none
 	group  []int // of each call made
 }
