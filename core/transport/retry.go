@@ -120,7 +120,8 @@ func again(ctx context.Context, resp *http.Response, err error) bool {
 		return false
 	}
 	if err != nil {
-		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !Final(err)
+		// An error that is context.DeadlineExceeded while the request's context lives is a timeout below: that of a dial, or of a proxy.
+		return !errors.Is(err, context.Canceled) && !Final(err)
 	}
 	if resp.StatusCode < http.StatusBadRequest {
 		return false
