@@ -61,6 +61,9 @@ func Write(w io.Writer, run *results.Run, opts reports.Options) error {
 				return err
 			}
 		}
+		if err := p.faults(); err != nil {
+			return err
+		}
 		p.causes(causes)
 		p.violations(violations)
 		p.flaky()
@@ -293,7 +296,7 @@ func detail(line *eval.Result) string {
 }
 
 // brief are the metrics of the short report.
-var brief = []string{"pass_rate", "score", "error_rate", "invariant_violations", "p50_latency", "p95_latency", "tokens", "tool_calls", "cost_usd"}
+var brief = []string{"pass_rate", "score", "error_rate", "invariant_violations", "p50_latency", "p95_latency", "tokens", "tool_calls", "cost_usd", results.FaultSurvival}
 
 func (p *printer) totals() grid {
 	g := grid{corner: "total"}
