@@ -116,6 +116,8 @@ type deriver struct {
 // none says which places the fault looked for in vain.
 func (d *deriver) none() string {
 	switch k := infoOf(d.Kind); {
+	case d.Kind == Length && d.Tool != "":
+		return fmt.Sprintf("no recorded reply calls %s in a form that can break off", d.Tool)
 	case d.Tool != "":
 		return fmt.Sprintf("no recorded reply calls %s", d.Tool)
 	case k.expects == told:
