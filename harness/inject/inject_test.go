@@ -308,6 +308,14 @@ func (p piecewise) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// forgetful leaves the results out of what it asks.
+type forgetful struct{ llm.Model }
+
+func (f forgetful) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
+	req.Messages = slices.DeleteFunc(slices.Clone(req.Messages), func(m conversation.Message) bool { return m.Role() == conversation.RoleTool })
+	return f.Model.Stream(ctx, req)
+}
+
 // hides takes the error off what a tool gives.
 type hides struct{ tool.Tool }
 
@@ -518,6 +526,13 @@ var _ = Describe("faults", func() {
 				got, result = w.survive(w.only("timeout: {after: 30s}"), fragile{})
 				Expect(result.Status).To(Equal(eval.FaultSurvived), result.Reason)
 				Expect(got.Trace.Events[len(got.Trace.Events)-1].AtMS).To(BeNumerically(">=", 30_000))
+			})
+
+			It("show a request that the vendor would refuse", func() {
+				forgets := func(m llm.Model) llm.Model { return forgetful{m} }
+				_, result := w.survive(w.only("unknown_tool: {tool: look}"), fragile{model: forgets})
+				Expect(result.Status).To(Equal(eval.FaultBroke))
+				Expect(result.Reason).To(HavePrefix("asked on in a way that the vendor refuses: "))
 			})
 
 			It("are too many for the retries that there are", func() {
