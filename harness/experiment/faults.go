@@ -87,16 +87,16 @@ func (r *itemRun) survive(ctx context.Context, v *inject.Variant, recorded Outco
 	j := r.job
 	j.variant = v
 	run, err := r.prepare(j, r.column)
-	var out Outcome
-	if err == nil {
-		out = run.run(ctx)
-		_, closeErr := run.session.Close(false)
-		if run.session.Miss() == nil {
-			err = closeErr
-		}
+	if err != nil {
+		why := run.redact(errors.Join(err, run.space.close()).Error())
+		return eval.FaultResult{Name: v.Fault.Name, Kind: string(v.Fault.Kind), Status: eval.FaultNotInjected, Reason: why, Violations: []eval.Violation{}}
 	}
-	err = errors.Join(err, run.space.close())
-	if err != nil && out.Err == nil {
+	out := run.run(ctx)
+	_, err = run.session.Close(false)
+	if run.session.Miss() != nil {
+		err = nil // where the recording ends is for the judgement
+	}
+	if err = errors.Join(err, run.space.close()); err != nil && out.Err == nil {
 		out.Err = err
 	}
 	line := r.line(j.item, r.column, j.repeat)

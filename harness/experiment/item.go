@@ -314,11 +314,13 @@ func (r *itemRun) transport(c *Column) http.RoundTripper { return r.over(c.Live)
 
 // over puts the item's recorder or replayer, the fault that is injected, and the retries over what dials.
 func (r *itemRun) over(live http.RoundTripper) http.RoundTripper {
-	rt := r.session.RoundTripper(live)
-	if r.variant != nil {
-		rt = r.variant.Transport(rt)
+	retry := func(next http.RoundTripper) http.RoundTripper {
+		return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, next)
 	}
-	return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, rt)
+	if r.variant != nil {
+		return r.variant.Transport(retry, r.session.RoundTripper(live), r.column.Target != nil)
+	}
+	return retry(r.session.RoundTripper(live))
 }
 
 // model builds the item's model; where money is spent, within the budget.

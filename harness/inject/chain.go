@@ -35,14 +35,40 @@ func (v *Variant) meet() {
 	v.way.met++
 }
 
-// Transport stands between the retries and the replayer of [Variant.File]: it makes the faults that no recording can hold, and looks at the request where the recording ends.
-func (v *Variant) Transport(next http.RoundTripper) http.RoundTripper {
-	return &transport{variant: v, next: next}
+// Transport puts the fault between the retries and the replayer of [Variant.File]: it makes what no recording can hold, and looks at the request where the recording ends. For a program under test, which has retries of its own, what is injected is not tried again by ours.
+func (v *Variant) Transport(retry func(http.RoundTripper) http.RoundTripper, replayer http.RoundTripper, program bool) http.RoundTripper {
+	return cleaned{retry(&transport{variant: v, next: replayer, once: program}), program}
+}
+
+// mayRetry is the header of a vendor's reply that has the last word on retries.
+const mayRetry = "X-Should-Retry"
+
+// cleaned takes off what marks a reply, above the retries. A program waits in real time, so that it is told a shorter pause in the header that has the first word on it.
+type cleaned struct {
+	next    http.RoundTripper
+	program bool
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c cleaned) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(req)
+	switch {
+	case c.program && errors.As(err, new(timeoutError)):
+		return nil, timeoutError{}
+	case err != nil || resp.Header.Get(marker) == "":
+		return resp, err
+	case c.program && resp.Header.Get("Retry-After") != "":
+		resp.Header.Set("Retry-After-Ms", "1")
+	}
+	resp.Header.Del(marker)
+	resp.Header.Del(mayRetry)
+	return resp, nil
 }
 
 type transport struct {
 	variant *Variant
 	next    http.RoundTripper
+	once    bool // what is injected must not be tried again here
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -70,13 +96,15 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if resp.Header.Get(marker) == "" {
 		return resp, nil
 	}
-	resp.Header.Del(marker)
 	t.variant.meet()
+	if t.once {
+		resp.Header.Set(mayRetry, "false")
+	}
 	switch t.variant.Fault.Kind {
 	case Timeout:
 		_, _ = io.Copy(io.Discard, resp.Body) // the item's clock moves on by the wait
 		_ = resp.Body.Close()
-		return nil, timeoutError{}
+		return nil, timeoutError{final: t.once}
 	case SplitRune:
 		resp.Body, resp.ContentLength = &splitting{ReadCloser: resp.Body}, -1
 		resp.Header.Del("Content-Length")
@@ -93,7 +121,10 @@ func (v *Variant) ended(next *request) {
 }
 
 // timeoutError is what net/http returns where no reply came in time: it has a method Timeout, and is taken for the end of a context by errors.Is.
-type timeoutError struct{}
+type timeoutError struct{ final bool }
+
+// Final reports that our retries must not try again.
+func (e timeoutError) Final() bool { return e.final }
 
 func (timeoutError) Error() string   { return "no reply came in time" }
 func (timeoutError) Timeout() bool   { return true }

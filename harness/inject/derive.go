@@ -34,7 +34,7 @@ type Variant struct {
 	way way
 }
 
-// marker is the header by which a derived reply is told from a recorded one. It is taken off before anybody sees it.
+// marker is the header by which a derived reply is told from a recorded one. It is taken off before an agent sees it.
 const marker = "X-Echoeval-Fault"
 
 // exchange is a recorded request to a model with a reply.

@@ -131,14 +131,19 @@ func (w *world) run(session *replay.Session, live http.RoundTripper, v *inject.V
 		}
 		list = append(list, inner)
 	}
+	retry := func(next http.RoundTripper) http.RoundTripper {
+		if f.body != nil {
+			next = withBody{next, f.body}
+		}
+		if f.retries {
+			return next
+		}
+		return transport.Retry(transport.RetryConfig{Clock: session.Waiting()}, next)
+	}
 	if v != nil {
-		rt = v.Transport(rt)
-	}
-	if f.body != nil {
-		rt = withBody{rt, f.body}
-	}
-	if !f.retries {
-		rt = transport.Retry(transport.RetryConfig{Clock: session.Waiting()}, rt)
+		rt = v.Transport(retry, rt, false)
+	} else {
+		rt = retry(rt)
 	}
 	start, err := conversation.New(conversation.Hidden{}).Append()
 	Expect(err).NotTo(HaveOccurred())

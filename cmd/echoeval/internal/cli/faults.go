@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
@@ -29,6 +32,22 @@ func faultPlan(s *State, name string) (*inject.Plan, error) {
 		return nil, err
 	}
 	return &plan, nil
+}
+
+// faultChoices are the built-in plan, and the YAML files that a path may go on to.
+func faultChoices(s *State, typed string) []string {
+	out := []string{builtinFaults}
+	folder, begun := filepath.Split(typed)
+	entries, err := os.ReadDir(s.path(cmp.Or(folder, ".")))
+	if err != nil {
+		return out
+	}
+	for _, e := range entries {
+		if name := e.Name(); strings.HasPrefix(name, begun) && strings.HasSuffix(name, ".yaml") && len(out) < maxChoices {
+			out = append(out, folder+name)
+		}
+	}
+	return out
 }
 
 func readPlan(s *State, name string) ([]byte, error) {
