@@ -311,10 +311,12 @@ func (p *printer) totals() grid {
 			continue
 		}
 		row := gridRow{name: kind.Name}
-		known := false
+		known, asked := false, false
 		for _, provider := range p.run.Summary.Providers {
 			text := "-"
-			if m := provider.Metrics[kind.Name]; m.Value != nil {
+			m, is := provider.Metrics[kind.Name]
+			asked = asked || is
+			if m.Value != nil {
 				known = true
 				text = kind.Unit.Format(*m.Value)
 				if m.Low != nil && m.High != nil {
@@ -323,7 +325,7 @@ func (p *printer) totals() grid {
 			}
 			row.cells = append(row.cells, cell{text: text})
 		}
-		if known || p.opts.All {
+		if known || p.opts.All && asked {
 			g.rows = append(g.rows, row)
 		}
 	}
