@@ -88,6 +88,15 @@ var _ = Describe("why no reply came", func() {
 		Expect(transport.Final(err)).To(BeTrue())
 	})
 
+	It("is a dial that takes too long, which is tried again although it looks like the end of a context", func() {
+		rt := transport.Net((&net.Dialer{Timeout: time.Nanosecond}).DialContext, nil)
+		req, err := http.NewRequestWithContext(GinkgoT().Context(), http.MethodGet, "http://127.0.0.1:9/", http.NoBody)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = transport.Retry(transport.RetryConfig{Clock: clock.NewVirtual(start)}, rt).RoundTrip(req)
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		Expect(retries(err)).To(Equal(2))
+	})
+
 	It("is nothing of these where a server is away", func() {
 		err := reach("http://"+closed(), "")
 		Expect(transport.Cause(err)).To(BeEmpty())

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,7 +121,7 @@ func again(ctx context.Context, resp *http.Response, err error) bool {
 		return false
 	}
 	if err != nil {
-		return !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) && !Final(err)
+		return !errors.Is(err, context.Canceled) && !outOfTime(err) && !Final(err)
 	}
 	if resp.StatusCode < http.StatusBadRequest {
 		return false
@@ -132,6 +133,20 @@ func again(ctx context.Context, resp *http.Response, err error) bool {
 		return false
 	}
 	return MayPass(resp.StatusCode)
+}
+
+// outOfTime reports that a context has run out of its time. A timeout of the network is none, although errors.Is takes net's and net/http's for one: the next connection may well come about.
+func outOfTime(err error) bool {
+	if err == context.DeadlineExceeded { // this very value, and not what says of itself that it is one
+		return true
+	}
+	switch x := err.(type) {
+	case interface{ Unwrap() error }:
+		return x.Unwrap() != nil && outOfTime(x.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(x.Unwrap(), outOfTime)
+	}
+	return false
 }
 
 // MayPass reports whether the same request may succeed later although it was answered with status.
