@@ -228,6 +228,39 @@ var _ = Describe("the loop", func() {
 		Entry("a tool whose result is no JSON", call{"1", "babbles", `{}`}, "Error running tool: its result is not valid JSON", trace.Executed),
 	)
 
+	It("does not run the last call of a reply that was cut at its output limit", func(ctx context.Context) {
+		cut := []any{
+			llm.CallStart{Index: 0, ID: "a", Name: "first"}, llm.CallDelta{Index: 0, Arguments: `{}`},
+			llm.CallStart{Index: 1, ID: "b", Name: "wipe"}, // with arguments it would have been about one thing alone
+			llm.Finish{Stop: llm.StopLength},
+		}
+		m := &scripted{steps: [][]any{cut, text("again")}}
+		ran := 0
+		wipe := fakeTool{spec: tool.Spec{Name: "wipe", Effect: tool.Irreversible}, run: func(context.Context, tool.Call) (tool.Output, error) { ran++; return tool.Text("gone"), nil }}
+		recorder := trace.NewRecorder(clock.NewVirtual(time.Unix(0, 0)))
+		l := loop(m, echoTool("first", tool.Read), wipe)
+		l.Recorder = recorder
+		response, out, err := l.Invoke(ctx, input(), "t")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(ran).To(BeZero())
+		Expect(response.ToolCalls).To(Equal(1))
+		results := out.Message(2)
+		first, ok := results.Part(0).(conversation.ToolResult)
+		Expect(ok).To(BeTrue())
+		Expect(first.IsError).To(BeFalse(), "what came before is whole")
+		last, ok := results.Part(1).(conversation.ToolResult)
+		Expect(ok).To(BeTrue())
+		Expect(last.IsError).To(BeTrue())
+		Expect(last.ResultText()).To(HavePrefix("Error: wipe was not run: your reply reached its output limit"))
+		var outcomes []trace.Outcome
+		for _, e := range recorder.Events() {
+			if e.Tool != nil {
+				outcomes = append(outcomes, e.Tool.Outcome)
+			}
+		}
+		Expect(outcomes).To(Equal([]trace.Outcome{trace.Executed, trace.Invalid}))
+	})
+
 	It("stops at the bound of model steps, and says so", func(ctx context.Context) {
 		m := &scripted{}
 		for range 9 {

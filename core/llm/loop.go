@@ -210,7 +210,7 @@ func (r *run) loop() error {
 			r.response.Stop = runStop(reply.Finish.Stop)
 			return nil
 		}
-		paused, err := r.answer(prepared.Tools, calls)
+		paused, err := r.answer(prepared.Tools, calls, reply.Finish.Stop == StopLength)
 		if err != nil || r.stopped {
 			return err
 		}
@@ -352,12 +352,14 @@ type outcome struct {
 }
 
 // answer runs the calls of one reply and appends the message with their results, in call order. Calls of pure and read effect that follow each other run at the same time, all others alone.
-func (r *run) answer(tools ToolSet, calls []conversation.ToolCall) (paused bool, err error) {
+//
+// Of a reply that was cut at its output limit the last call is not run: nothing tells whether it is whole, and without its optional arguments it may mean something else.
+func (r *run) answer(tools ToolSet, calls []conversation.ToolCall, cut bool) (paused bool, err error) {
 	outcomes := make([]outcome, len(calls))
 	for i, call := range calls {
 		r.seq++
 		r.response.Calls++
-		outcomes[i] = r.check(tools, call)
+		outcomes[i] = r.check(tools, call, cut && i == len(calls)-1)
 		outcomes[i].record.Seq = r.seq
 	}
 	for i := 0; i < len(outcomes); {
@@ -415,7 +417,7 @@ func longest(outcomes []outcome) int64 {
 }
 
 // check finds the tool of a call and looks at the arguments; a call that cannot be executed gets its error result here.
-func (r *run) check(tools ToolSet, call conversation.ToolCall) outcome {
+func (r *run) check(tools ToolSet, call conversation.ToolCall, cut bool) outcome {
 	o := outcome{call: call, record: trace.ToolRun{CallID: call.ID, Name: call.Name, Arguments: call.Input}}
 	refuse := func(why trace.Outcome, text string) outcome {
 		o.output = tool.Failed(text)
@@ -430,6 +432,9 @@ func (r *run) check(tools ToolSet, call conversation.ToolCall) outcome {
 		return refuse(trace.Unknown, "Error: Tool not found: "+tools.Unknown(call.Name))
 	}
 	o.record.Effect, o.record.Scope = spec.Effect, spec.Scope
+	if cut {
+		return refuse(trace.Invalid, "Error: "+call.Name+" was not run: your reply reached its output limit, so that the call may not be whole; make it again, and write less before it")
+	}
 	arguments, err := call.Arguments()
 	if err == nil {
 		err = tools.Validate(call.Name, arguments)
