@@ -109,7 +109,9 @@ type Result struct {
 	Steps       int           `json:"steps"`
 	ToolCalls   int           `json:"tool_calls"`
 	Retries     int           `json:"retries"`
-	Trace       *TracePlace   `json:"trace"`
+	// Faults are the faults that were injected into the item's recording, in the order of the plan; nil, and left out, where none were to be.
+	Faults []FaultResult `json:"faults,omitzero"`
+	Trace  *TracePlace   `json:"trace"`
 }
 
 // Key tells result lines apart.
@@ -121,6 +123,31 @@ type Key struct {
 
 // Key returns the line's key.
 func (r Result) Key() Key { return Key{Item: r.Item, Provider: r.Provider, Repeat: r.Repeat} }
+
+// FaultStatus says whether the agent survived a fault.
+type FaultStatus string
+
+// The statuses. A fault that was not injected counts in no rate.
+const (
+	FaultSurvived    FaultStatus = "survived"
+	FaultBroke       FaultStatus = "broke"
+	FaultNotInjected FaultStatus = "not_injected"
+)
+
+// FaultResult is one fault that was injected into the recording of an item, or was to be. Name is that of the plan's entry, Kind its kind. Request is the number of the request to a model, from 1, whose reply bore the fault or held the call that did, and Call the number of that call; 0 for none.
+// Ending says how the run ended: recorded, unrecorded (where the recording ends), error, broken, or else as Stop does. Violations are those that the agent or the harness is to blame for.
+type FaultResult struct {
+	Name       string      `json:"name"`
+	Kind       string      `json:"kind"`
+	Request    int         `json:"request"`
+	Call       int         `json:"call"`
+	Status     FaultStatus `json:"status"`
+	Ending     string      `json:"ending"`
+	Stop       string      `json:"stop"`
+	Retries    int         `json:"retries"`
+	Reason     string      `json:"reason"`
+	Violations []Violation `json:"violations"`
+}
 
 // CheckStatus is the verdict of one check.
 type CheckStatus string

@@ -72,6 +72,14 @@ func NeedOf(name string) Need {
 	return ""
 }
 
+// BlameOf says whose fault a violation of the invariant of that name is. Whatever the catalogue does not have is a demand of the user on the answer, and the model's.
+func BlameOf(name string) Blame {
+	if e := lookup(name); e != nil {
+		return e.Blame
+	}
+	return Model
+}
+
 // Param is a parameter of an invariant.
 type Param struct{ Name, Doc string }
 

@@ -49,6 +49,8 @@ type Config struct {
 	Mode Mode
 	// Path is the cassette's file, Display how messages name it: relative to the project's root, with slashes.
 	Path, Display string
+	// File is served in the place of what lies at Path, in Replay alone; nil serves that. It is not changed.
+	File *cassette.File
 	// Expect says what the dataset knows of the item now. In Replay its hashes are compared with the cassette's; in Record it becomes the header, apart from versions, time and rules, which the session sets.
 	Expect cassette.Header
 	// Redactions are replaced in everything that is stored, and filled in again in what is served.
@@ -159,7 +161,10 @@ func Open(config Config) (*Session, error) {
 
 // read reads the cassette of a session that serves from it; false where there is none to serve from and the session records.
 func (s *Session) read() (bool, error) {
-	file, err := cassette.Load(s.config.Path, s.config.Display)
+	file, err := s.config.File, error(nil)
+	if file == nil || s.config.Mode != Replay {
+		file, err = cassette.Load(s.config.Path, s.config.Display)
+	}
 	switch {
 	case err != nil && s.config.Mode == Extend && !errors.As(err, new(*cassette.ElsewhereError)):
 		return false, nil

@@ -55,8 +55,8 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 	return w.keep(call, spec, request, place, output, took, began), nil
 }
 
-// stays says that a tool runs again in a replay.
-func stays(spec tool.Spec) bool { return spec.Effect == tool.Pure || spec.Scope == tool.Workspace }
+// Stays says that a tool runs again in a replay, and that its result is compared: a pure one, and one that touches the item's workspace alone.
+func Stays(spec tool.Spec) bool { return spec.Effect == tool.Pure || spec.Scope == tool.Workspace }
 
 // keep moves the item's clock on by the time that a call took, and fills its place in the recording, if it has one.
 func (w *wrapped) keep(call tool.Call, spec tool.Spec, request cassette.Request, place *slot, output tool.Output, took time.Duration, began time.Time) tool.Output {
@@ -87,7 +87,7 @@ func (w *wrapped) replay(ctx context.Context, call tool.Call, spec tool.Spec, re
 	recorded := &s.tape.file.Interactions[at]
 	var output tool.Output
 	var err error
-	if stays(spec) {
+	if Stays(spec) {
 		start := s.wall.Now()
 		if output, err = tool.Do(ctx, w.inner, call); err != nil {
 			return tool.Output{}, err
@@ -120,7 +120,7 @@ func (s *Session) find(call tool.Call, spec tool.Spec, request cassette.Request,
 	if s.miss != nil {
 		return 0, nil, s.miss
 	}
-	if !s.live && s.tape.toolless && stays(spec) {
+	if !s.live && s.tape.toolless && Stays(spec) {
 		s.untold = true
 		return -1, nil, nil
 	}

@@ -46,8 +46,8 @@ type column struct {
 	counted int
 	group   *string
 
-	passRate, score, itemPass, errorRate, steps, calls, cost, latency mean
-	atK, hatK                                                         []mean // by place in aggregate.over
+	passRate, score, itemPass, errorRate, steps, calls, cost, latency, survival mean
+	atK, hatK                                                                   []mean // by place in aggregate.over
 
 	latencies, ttfts []int64
 	looked           int // lines that ran, so that invariants were looked at and tokens counted
@@ -62,6 +62,7 @@ type column struct {
 	scores           []stats.Clusters
 	checkByName      map[string]int
 	flaky, tolerated List[Flaky]
+	faults           []Fault
 }
 
 // pair compares two columns of the run.
@@ -96,7 +97,11 @@ func newAggregate(plan Plan) *aggregate {
 func (a *aggregate) newColumns() []*column {
 	var out []*column
 	for _, info := range a.plan.Providers {
-		out = append(out, &column{info: info, checkByName: map[string]int{}, atK: make([]mean, len(a.over)), hatK: make([]mean, len(a.over))})
+		c := &column{info: info, checkByName: map[string]int{}, atK: make([]mean, len(a.over)), hatK: make([]mean, len(a.over))}
+		for _, f := range a.plan.Faults {
+			c.faults = append(c.faults, Fault{Name: f.Name, Kind: f.Kind, Provider: info.ID, Broke: IDs{IDs: []string{}}})
+		}
+		out = append(out, c)
 	}
 	return out
 }
@@ -148,6 +153,45 @@ func (a *aggregate) addLine(c *column, r *eval.Result) {
 	c.addVerdict(r, counted)
 	c.addChecks(r)
 	c.addNumbers(r, counted)
+	if counted {
+		c.addFaults(r)
+	}
+}
+
+// addFaults counts what came of the faults of a line.
+func (c *column) addFaults(r *eval.Result) {
+	if r.Quarantined {
+		return
+	}
+	for i := range r.Faults {
+		f := &r.Faults[i]
+		at := slices.IndexFunc(c.faults, func(sum Fault) bool { return sum.Name == f.Name })
+		if at < 0 {
+			continue
+		}
+		sum := &c.faults[at]
+		if f.Status == eval.FaultNotInjected {
+			sum.Absent++
+			continue
+		}
+		survived := f.Status == eval.FaultSurvived
+		c.survival.add(truth(survived))
+		sum.Injected++
+		if survived {
+			sum.Survived++
+			continue
+		}
+		if sum.Reason == nil {
+			reason := f.Reason
+			sum.Reason = &reason
+		}
+		if n := len(sum.Broke.IDs); n == 0 || sum.Broke.IDs[n-1] != r.Item {
+			sum.Broke.Count++
+			if n < ListLimit {
+				sum.Broke.IDs = append(sum.Broke.IDs, r.Item)
+			}
+		}
+	}
 }
 
 // closeItem closes the item whose lines were added, on all columns, and pairs the columns.
@@ -405,7 +449,7 @@ func (a *aggregate) flush(c *column) {
 	c.items.begun += int(truth(c.isBegun))
 	c.items.priced += int(truth(c.cost.n > 0))
 	c.items.timed += int(truth(c.latency.n > 0))
-	for _, m := range []*mean{&c.passRate, &c.score, &c.errorRate, &c.steps, &c.calls, &c.cost, &c.latency} {
+	for _, m := range []*mean{&c.passRate, &c.score, &c.errorRate, &c.steps, &c.calls, &c.cost, &c.latency, &c.survival} {
 		m.flush(group)
 	}
 	entry := Flaky{Item: c.item.Item, Passed: c.passed, Of: c.judged}
@@ -463,6 +507,11 @@ func (a *aggregate) finish() (*Summary, Tally) {
 			part.Columns = append(part.Columns, PartColumn{Metrics: c.finish(a.over).Metrics, ColumnTally: c.tally})
 		}
 		tally.Parts = append(tally.Parts, part)
+	}
+	for i := range a.plan.Faults {
+		for _, c := range a.columns {
+			s.Faults = append(s.Faults, c.faults[i])
+		}
 	}
 	s.Pairs = a.paired()
 	s.Complete = s.Counts.NotRun == 0
@@ -530,6 +579,9 @@ func (c *column) finish(over []int) Provider {
 		Tolerated: c.tolerated,
 		Unpriced:  c.unpriced,
 	}
+	if c.faults != nil {
+		out.Metrics[FaultSurvival] = c.survival.mean(UnitFraction)
+	}
 	for i, k := range over {
 		out.Metrics[passAt+strconv.Itoa(k)] = c.atK[i].mean(UnitFraction)
 		out.Metrics[passHat+strconv.Itoa(k)] = c.hatK[i].mean(UnitFraction)
@@ -559,6 +611,11 @@ func (a *aggregate) warn(s *Summary) {
 	for _, p := range s.Providers {
 		if p.Unpriced > 0 {
 			add("unpriced", "give the model a price under prices: in echoeval.yaml", "%s of %s without a price: sums leave them out", plural(p.Unpriced, "line"), p.ID)
+		}
+	}
+	for i := range s.Faults {
+		if f := &s.Faults[i]; f.Injected == 0 {
+			add("fault-not-injected", "", "fault %s was never injected on %s: no recording has a place for it", f.Name, f.Provider)
 		}
 	}
 	for _, info := range a.plan.Invariants {

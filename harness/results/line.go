@@ -94,6 +94,7 @@ func AppendLine(dst []byte, r *eval.Result) []byte {
 	dst = appendInt(dst, r.ToolCalls)
 	dst = append(dst, `,"retries":`...)
 	dst = appendInt(dst, r.Retries)
+	dst = appendFaults(dst, r.Faults)
 	dst = append(dst, traceKey...)
 	dst = appendPlace(dst, r.Trace)
 	return append(dst, '}')
@@ -143,9 +144,15 @@ func appendInvariants(dst []byte, inv *eval.Invariants) []byte {
 	dst = appendTexts(dst, inv.NotApplicable)
 	dst = append(dst, `,"triggered":`...)
 	dst = appendTexts(dst, inv.Triggered)
-	dst = append(dst, `,"violations":[`...)
-	for i := range inv.Violations {
-		v := &inv.Violations[i]
+	dst = append(dst, `,"violations":`...)
+	dst = appendViolations(dst, inv.Violations)
+	return append(dst, '}')
+}
+
+func appendViolations(dst []byte, violations []eval.Violation) []byte {
+	dst = append(dst, '[')
+	for i := range violations {
+		v := &violations[i]
 		if i > 0 {
 			dst = append(dst, ',')
 		}
@@ -166,7 +173,43 @@ func appendInvariants(dst []byte, inv *eval.Invariants) []byte {
 		dst = conversation.AppendString(dst, v.At)
 		dst = append(dst, '}')
 	}
-	return append(dst, "]}"...)
+	return append(dst, ']')
+}
+
+// appendFaults writes nothing where no faults were to be injected.
+func appendFaults(dst []byte, faults []eval.FaultResult) []byte {
+	if faults == nil {
+		return dst
+	}
+	dst = append(dst, `,"faults":[`...)
+	for i := range faults {
+		f := &faults[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, `{"name":`...)
+		dst = conversation.AppendString(dst, f.Name)
+		dst = append(dst, `,"kind":`...)
+		dst = conversation.AppendString(dst, f.Kind)
+		dst = append(dst, `,"request":`...)
+		dst = appendInt(dst, f.Request)
+		dst = append(dst, `,"call":`...)
+		dst = appendInt(dst, f.Call)
+		dst = append(dst, `,"status":`...)
+		dst = conversation.AppendString(dst, string(f.Status))
+		dst = append(dst, `,"ending":`...)
+		dst = conversation.AppendString(dst, f.Ending)
+		dst = append(dst, `,"stop":`...)
+		dst = conversation.AppendString(dst, f.Stop)
+		dst = append(dst, `,"retries":`...)
+		dst = appendInt(dst, f.Retries)
+		dst = append(dst, `,"reason":`...)
+		dst = appendShort(dst, &f.Reason)
+		dst = append(dst, `,"violations":`...)
+		dst = appendViolations(dst, f.Violations)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']')
 }
 
 func appendError(dst []byte, e *eval.ErrorInfo) []byte {

@@ -21,6 +21,15 @@ type Head struct {
 	Traces Keep `json:"traces"`
 	// Invariants are those that the run evaluates, in the order of reports.
 	Invariants []InvariantInfo `json:"invariants"`
+	// Faults are those that are injected into each recording, in the order of the plan; nil, and left out, where none are.
+	Faults []FaultInfo `json:"faults,omitzero"`
+}
+
+// FaultInfo is a fault of the run: the name that tells it apart, its kind, and a hash of all that its plan says of it.
+type FaultInfo struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"`
+	Hash string `json:"hash"`
 }
 
 // InvariantInfo is an invariant of the run. Rule says that a user wrote it, and that one which never triggers deserves a warning.

@@ -748,9 +748,55 @@ var _ = Describe("the summary", func() {
 		s := summarise(size, size.Plan(), func(*eval.Result) {})
 		var names []string
 		for _, kind := range results.MetricTable {
-			names = append(names, kind.Name)
+			if kind.Name != results.FaultSurvival { // of runs that inject faults alone
+				names = append(names, kind.Name)
+			}
 		}
 		Expect(s.Providers[0].Metrics.Names()).To(Equal(names))
+		Expect(s.Faults).To(BeNil())
+		plan := size.Plan()
+		plan.Faults = []results.FaultInfo{{Name: "a", Kind: "timeout"}}
+		Expect(summarise(size, plan, func(*eval.Result) {}).Providers[0].Metrics.Names()).To(Equal(append(names, results.FaultSurvival)))
+	})
+
+	It("counts faults by name and column, and their survival as the mean over items", func() {
+		plan := size.Plan()
+		plan.Faults = []results.FaultInfo{{Name: "slow", Kind: "timeout"}, {Name: "refusal", Kind: "refusal"}}
+		reason := func(line *eval.Result) string { return "broke on " + line.Item }
+		s := summarise(size, plan, func(line *eval.Result) {
+			line.Faults = []eval.FaultResult{
+				{Name: "slow", Kind: "timeout", Status: eval.FaultSurvived, Violations: []eval.Violation{}},
+				{Name: "slow", Kind: "timeout", Status: eval.FaultSurvived, Violations: []eval.Violation{}},
+				{Name: "refusal", Kind: "refusal", Status: eval.FaultNotInjected, Violations: []eval.Violation{}},
+			}
+			if line.Index <= 5 {
+				line.Faults[1].Status, line.Faults[1].Reason = eval.FaultBroke, reason(line)
+			}
+		})
+		Expect(s.Faults).To(HaveLen(2))
+		slow := s.Faults[0]
+		Expect([]any{slow.Name, slow.Kind, slow.Provider, slow.Injected, slow.Survived, slow.Absent, slow.Broke.Count}).To(Equal([]any{"slow", "timeout", s.Providers[0].ID, 40, 35, 0, 5}))
+		Expect(*slow.Reason).To(Equal("broke on " + slow.Broke.IDs[0]))
+		Expect([]any{s.Faults[1].Injected, s.Faults[1].Absent, s.Faults[1].Reason}).To(Equal([]any{0, 20, (*string)(nil)}))
+		m := metric(s, results.FaultSurvival)
+		Expect(*m.Value).To(BeNumerically("==", 0.875))
+		Expect([]any{m.N, m.Clusters}).To(Equal([]any{40, 20}), "a fault more in an item makes no item more")
+		Expect(s.Warnings).To(ContainElement(HaveField("Code", "fault-not-injected")))
+	})
+
+	It("writes faults into a line and reads them again", func() {
+		line := eval.Result{V: 1, Item: "x", Tags: []string{}, Checks: []eval.CheckResult{}, Faults: []eval.FaultResult{{
+			Name: "a", Kind: "timeout", Request: 2, Call: 3, Status: eval.FaultBroke, Ending: "broken", Stop: "error", Retries: 1, Reason: "said \x1b[31m \"no\"",
+			Violations: []eval.Violation{{Name: "v", Severity: eval.SeverityError, Events: []int{1, 2}, Evidence: "e", At: "f:1:2"}},
+		}}}
+		line.Invariants = eval.Invariants{NotApplicable: []string{}, Triggered: []string{}, Violations: []eval.Violation{}}
+		var back eval.Result
+		Expect(json.Unmarshal(results.AppendLine(nil, &line), &back, json.RejectUnknownMembers(true))).To(Succeed())
+		Expect(back.Faults).To(Equal(line.Faults))
+		line.Faults = []eval.FaultResult{}
+		Expect(string(results.AppendLine(nil, &line))).To(ContainSubstring(`"faults":[]`))
+		line.Faults = nil
+		Expect(string(results.AppendLine(nil, &line))).NotTo(ContainSubstring("faults"))
 	})
 
 	It("gives a rate with Wilson's interval, and totals without", func() {

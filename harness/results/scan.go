@@ -98,6 +98,9 @@ func (s *scanner) line(data []byte) (r eval.Result, ok bool) {
 	r.ToolCalls = s.integer()
 	s.literal(`,"retries":`)
 	r.Retries = s.integer()
+	if s.is(`,"faults":`) {
+		r.Faults = list(s, s.fault)
+	}
 	s.literal(traceKey)
 	r.Trace = optional(s, s.place)
 	s.literal("}")
@@ -191,6 +194,31 @@ func (s *scanner) drift() (d eval.Drift) {
 	d.Action = s.name()
 	s.literal("}")
 	return d
+}
+
+func (s *scanner) fault() (f eval.FaultResult) {
+	s.literal(`{"name":`)
+	f.Name = s.name()
+	s.literal(`,"kind":`)
+	f.Kind = s.name()
+	s.literal(`,"request":`)
+	f.Request = s.integer()
+	s.literal(`,"call":`)
+	f.Call = s.integer()
+	s.literal(`,"status":`)
+	f.Status = eval.FaultStatus(s.name())
+	s.literal(`,"ending":`)
+	f.Ending = s.name()
+	s.literal(`,"stop":`)
+	f.Stop = s.name()
+	s.literal(`,"retries":`)
+	f.Retries = s.integer()
+	s.literal(`,"reason":`)
+	f.Reason = s.name()
+	s.literal(`,"violations":`)
+	f.Violations = list(s, s.violation)
+	s.literal("}")
+	return f
 }
 
 func (s *scanner) place() (p eval.TracePlace) {

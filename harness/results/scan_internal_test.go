@@ -28,6 +28,10 @@ func full() eval.Result {
 		Cassette:   &eval.CassetteInfo{File: "f.yaml", State: eval.CassetteStale, Drift: []eval.Drift{{Class: "model", Request: 1, Path: "$.model", Old: "a", New: "b", Action: "fail"}}, LeftOver: 2},
 		Usage:      eval.Usage{InputTokens: 1, CachedInputTokens: 2, OutputTokens: 3, ReasoningTokens: 4},
 		CostUSD:    p(money.USD(1_292_000)), OverheadUSD: 410_000, LatencyMS: p(int64(1834)), TTFTMS: p(int64(0)), Turns: 1, Steps: 2, ToolCalls: 3, Retries: 4,
+		Faults: []eval.FaultResult{
+			{Name: "slow#2", Kind: "timeout", Request: 1, Call: 2, Status: eval.FaultBroke, Ending: "broken", Stop: "error", Retries: 2, Reason: "r", Violations: []eval.Violation{{Name: "n", Severity: eval.SeverityError, Events: []int{}, Evidence: "e"}}},
+			{Name: "refusal", Kind: "refusal", Status: eval.FaultNotInjected, Violations: []eval.Violation{}},
+		},
 		Trace: &eval.TracePlace{Segment: 1, Offset: 18, Length: 234},
 	}
 }

@@ -33,7 +33,9 @@ type Summary struct {
 	Cassettes   Cassettes        `json:"cassettes"`
 	Cost        Cost             `json:"cost"`
 	Power       []Power          `json:"power"`
-	Warnings    []Warning        `json:"warnings"`
+	// Faults has an entry for each fault and column, in the order of the plan; nil, and left out, where none were injected.
+	Faults   []Fault   `json:"faults,omitzero"`
+	Warnings []Warning `json:"warnings"`
 }
 
 // Dataset names what was run. Hash covers the file, its libraries, the project's defaults and the items as resolved; Items is all there are.
@@ -301,7 +303,11 @@ var MetricTable = []MetricKind{
 	{"p95_latency", UnitMS, "95th percentile of it"},
 	{"mean_latency", UnitMS, "mean over items of it"},
 	{"p50_ttft", UnitMS, "median time to the first text"},
+	{FaultSurvival, UnitFraction, "mean over items of the share of injected faults that the agent survived; with --faults alone"},
 }
+
+// FaultSurvival is the metric of runs that inject faults.
+const FaultSurvival = "fault_survival"
 
 // FindMetric returns the metric of that name: one of [MetricTable], or pass_at_K and pass_hat_K for any K.
 func FindMetric(name string) (MetricKind, bool) {
@@ -510,6 +516,18 @@ type Power struct {
 	Provider       string  `json:"provider"`
 	Metric         string  `json:"metric"`
 	DetectableDrop *Number `json:"detectable_drop"`
+}
+
+// Fault is what came of one fault on one column, over all lines that count. Injected is how often there was a place for it, Survived how often the agent bore it, Absent how often a recording had no place for it or none that could be compared. Broke are the items on which it did not, Reason is why on the first of them.
+type Fault struct {
+	Name     string  `json:"name"`
+	Kind     string  `json:"kind"`
+	Provider string  `json:"provider"`
+	Injected int     `json:"injected"`
+	Survived int     `json:"survived"`
+	Absent   int     `json:"absent"`
+	Broke    IDs     `json:"broke"`
+	Reason   *string `json:"reason"`
 }
 
 // Warning is something legitimate that a reader should know. At is file:line:column.
