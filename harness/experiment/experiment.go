@@ -20,6 +20,7 @@ import (
 	"github.com/echoeval/echoeval/harness/cassette"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/gate"
+	"github.com/echoeval/echoeval/harness/inject"
 	"github.com/echoeval/echoeval/harness/program"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
@@ -101,6 +102,8 @@ type Options struct {
 	RecordCommand func(item, provider string) string
 	// ReplayOnly asks no invariant, and of the checks only those that ask a judge: the run is for what it says of the cassettes.
 	ReplayOnly bool
+	// Faults are injected into each recording, one at a time, in mode replay; nil for none.
+	Faults *inject.Plan
 	// Look is called for every line of the results, in their order, when they are put in order; nil for none.
 	Look func(*eval.Result)
 	// Progress is called after each item, from one goroutine at a time; nil for none.

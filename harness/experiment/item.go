@@ -75,7 +75,11 @@ func (r *runner) one(ctx context.Context, j job) finishedItem {
 		_, err := run.session.Close(false)
 		return finishedItem{fatal: errors.Join(out.Err, err, run.space.close())}
 	}
-	return run.judge(ctx, line, out)
+	done := run.judge(ctx, line, out)
+	if r.opts.Faults != nil {
+		done.line.Faults = run.inject(ctx, &done.line, out)
+	}
+	return done
 }
 
 func skipped(item *dataset.Item, c *Column) string {
@@ -93,6 +97,7 @@ type itemRun struct {
 	*runner
 	job
 	column  *Column
+	path    string // of the cassette
 	session *replay.Session
 	rules   *cassette.Rules
 	space   *space
@@ -110,8 +115,8 @@ type itemRun struct {
 // prepare opens the cassette of a job. The run is usable for its names also where that fails.
 func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	run := &itemRun{runner: r, job: j, column: column, hidden: hiddenValues(j.item), space: r.spaces.space(j.item.Workspace)}
-	path := filepath.Join(r.opts.Cassettes, r.opts.Dataset.Name, filepath.FromSlash(cassetteFile(j.item.ID, column.Provider.ID, j.repeat)))
-	file := r.show(path)
+	run.path = filepath.Join(r.opts.Cassettes, r.opts.Dataset.Name, filepath.FromSlash(cassetteFile(j.item.ID, column.Provider.ID, j.repeat)))
+	file := r.show(run.path)
 	if j.mode != replay.Live {
 		run.cassette = &eval.CassetteInfo{File: file, State: eval.CassetteMissing, Drift: []eval.Drift{}}
 	}
@@ -137,8 +142,12 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 			return run, err
 		}
 	}
+	var faulty *cassette.File
+	if j.variant != nil {
+		faulty = j.variant.File
+	}
 	run.session, err = replay.Open(replay.Config{
-		Mode: j.mode, Path: path, Display: file,
+		Mode: j.mode, Path: run.path, Display: file, File: faulty,
 		Expect: cassette.Header{
 			Dataset: r.opts.Dataset.Name, Item: j.item.ID, Repeat: j.repeat, Provider: column.Provider.ID,
 			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,
@@ -278,7 +287,7 @@ func (r *itemRun) run(ctx context.Context) Outcome {
 	if cause := context.Cause(limited); out.Err != nil && cause != nil && !errors.As(out.Err, new(*target.Fault)) {
 		out.Err = cause
 	}
-	if !r.session.Live() && out.Err == nil && r.session.Clock().Now().Sub(started) > timeout {
+	if !r.session.Live() && out.Err == nil && r.variant == nil && r.session.Clock().Now().Sub(started) > timeout {
 		out.Err = errTimeout
 	}
 	return out
@@ -303,9 +312,15 @@ func (r *itemRun) target() Target {
 // transport is what a model of a column talks through: retries over the recorder or replayer.
 func (r *itemRun) transport(c *Column) http.RoundTripper { return r.over(c.Live) }
 
-// over puts the item's recorder or replayer, and the retries, over what dials.
+// over puts the item's recorder or replayer, the fault that is injected, and the retries over what dials.
 func (r *itemRun) over(live http.RoundTripper) http.RoundTripper {
-	return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, r.session.RoundTripper(live))
+	retry := func(next http.RoundTripper) http.RoundTripper {
+		return transport.Retry(transport.RetryConfig{Clock: r.session.Waiting(), Random: r.random()}, next)
+	}
+	if r.variant != nil {
+		return r.variant.Transport(retry, r.session.RoundTripper(live), r.column.Target != nil)
+	}
+	return retry(r.session.RoundTripper(live))
 }
 
 // model builds the item's model; where money is spent, within the budget.

@@ -556,6 +556,7 @@ func (e *Experiment) fillHead(lines int) {
 		Tools:    "live",
 		Lines:    lines,
 		Traces:   e.opts.Traces,
+		Faults:   faultInfos(e.opts.Faults),
 	}
 	if e.opts.Mode == replay.Replay {
 		e.head.Tools = "replay"

@@ -178,6 +178,7 @@ func (r *itemRun) program() Target {
 	item := target.Item{
 		Clock:     r.session.Clock(),
 		Transport: r.over,
+		Retries:   r.variant != nil,
 		Wrap: func(inner tool.Tool) tool.Tool {
 			wrapped := r.session.Tool(inner)
 			if mock, ok := r.item.ToolMocks[inner.Spec().Name]; ok {

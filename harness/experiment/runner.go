@@ -14,6 +14,7 @@ import (
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/harness/dataset"
+	"github.com/echoeval/echoeval/harness/inject"
 	"github.com/echoeval/echoeval/harness/invariant"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
@@ -25,6 +26,8 @@ type job struct {
 	column int
 	repeat int
 	mode   replay.Mode
+	// variant is the faulty recording that the item is replayed over; nil for its own.
+	variant *inject.Variant
 }
 
 // Judge evaluates the gates of a run and makes its verdict.
@@ -266,7 +269,7 @@ func (r *runner) feed(ctx context.Context, send func(job) bool, settled func()) 
 		if r.finished.Has(item.Index, column, repeat) {
 			return true
 		}
-		return ctx.Err() == nil && !r.opts.Budget.Spent() && send(job{item, column, repeat, mode})
+		return ctx.Err() == nil && !r.opts.Budget.Spent() && send(job{item: item, column: column, repeat: repeat, mode: mode})
 	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false

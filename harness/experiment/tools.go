@@ -22,8 +22,14 @@ func (r *itemRun) itemTools() []tool.Tool {
 	var tools []tool.Tool
 	add := func(t tool.Tool) {
 		inner := r.session.Tool(t)
+		if r.variant != nil {
+			inner = r.variant.Tool(inner, t)
+		}
 		if mock, ok := r.item.ToolMocks[t.Spec().Name]; ok {
 			inner = newMocked(inner, mock)
+		}
+		if r.variant != nil {
+			inner = r.variant.Failing(inner, r.session.Clock())
 		}
 		tools = append(tools, inner)
 	}

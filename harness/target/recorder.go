@@ -32,6 +32,8 @@ type Item struct {
 	Reserve func(ctx context.Context, vendor, model string, size, most int) (settle func(*conversation.Usage), err error)
 	// Wrap puts recorder, replayer and mocks around a tool that the program runs itself.
 	Wrap func(tool.Tool) tool.Tool
+	// Retries leaves it to the program to try again: its clients are not told that it is of no use, and where no reply came the connection breaks.
+	Retries bool
 }
 
 // Exchange is one request that a program made and what it was answered. Attempts are the events of the requests that it took, in order.
@@ -292,7 +294,7 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 	}
 	resp, err := u.Transport(live).RoundTrip(out)
 	if err == nil {
-		err = x.relay(w, resp)
+		err = x.relay(w, resp, u.Retries)
 	}
 	x.Err, x.Attempts = err, attempts.Exchanges()
 	if x.Status >= http.StatusBadRequest || x.Status == 0 {
@@ -310,7 +312,7 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 }
 
 // relay gives the reply to the program as it comes and keeps it.
-func (x *Exchange) relay(w http.ResponseWriter, resp *http.Response) (err error) {
+func (x *Exchange) relay(w http.ResponseWriter, resp *http.Response, retries bool) (err error) {
 	defer func() { err = errors.Join(err, resp.Body.Close()) }()
 	header := w.Header()
 	for name, values := range resp.Header {
@@ -318,7 +320,7 @@ func (x *Exchange) relay(w http.ResponseWriter, resp *http.Response) (err error)
 			header[name] = values
 		}
 	}
-	if resp.StatusCode >= http.StatusBadRequest {
+	if resp.StatusCode >= http.StatusBadRequest && !retries {
 		header.Set("X-Should-Retry", "false") // it was tried as often as it may be, and a client that waits in real time would slow down each replay
 	}
 	x.Status, x.Stream = resp.StatusCode, strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
@@ -412,6 +414,9 @@ func (u *underWay) refused(w http.ResponseWriter, x *Exchange, err error) {
 		u.fail(err)
 		refuse(w, http.StatusBadRequest, "stale", err.Error())
 		return
+	}
+	if u.Retries {
+		panic(http.ErrAbortHandler)
 	}
 	refuse(w, http.StatusBadGateway, "unreachable", err.Error())
 }
