@@ -101,7 +101,7 @@ func provenOnly(s *results.Summary, reasons []results.Reason) []results.Reason {
 	})
 	return slices.DeleteFunc(reasons, func(r results.Reason) bool {
 		g := gateOf(s, r)
-		return g != nil && g.Status == results.GateNoData && (explained || notSelected(s, g))
+		return g != nil && g.Status == results.GateNoData && (explained || notSelected(s, g) || notInjected(s, g))
 	})
 }
 
@@ -123,13 +123,29 @@ func notSelected(s *results.Summary, g *results.Gate) bool {
 	return g.Where != nil && g.Status == results.GateNoData && s.Selected.Items < s.Dataset.Items
 }
 
-// unselected warns of gates that looked at nothing.
+// notInjected reports whether a gate has no data because the run was not asked to inject faults.
+func notInjected(s *results.Summary, g *results.Gate) bool {
+	return g.Metric == results.FaultSurvival && g.Status == results.GateNoData && s.Faults == nil
+}
+
+// unselected warns of gates that looked at nothing, and of what no gate looks at.
 func unselected(s *results.Summary) []results.Warning {
 	var out []results.Warning
 	for i := range s.Gates {
-		if g := &s.Gates[i]; notSelected(s, g) {
+		g := &s.Gates[i]
+		switch {
+		case notInjected(s, g):
+			hint := results.Command("echoeval", "run", s.Dataset.File, "--faults", "builtin")
+			out = append(out, results.Warning{Code: "gate-without-faults", Text: fmt.Sprintf("gate %s of %s: this run injects no faults", g.Metric, g.Provider), Hint: &hint})
+		case notSelected(s, g):
 			out = append(out, results.Warning{Code: "gate-unselected", Text: fmt.Sprintf("gate %s of %s (%s): no item that it looks at was selected", g.Metric, g.Provider, *g.Where)})
 		}
+	}
+	bounded := slices.ContainsFunc(s.Gates, func(g results.Gate) bool { return g.Metric == results.FaultSurvival })
+	broke := slices.ContainsFunc(s.Faults, func(f results.Fault) bool { return f.Broke.Count > 0 })
+	if broke && !bounded {
+		hint := `gates: {fault_survival: ">= 0.9"}`
+		out = append(out, results.Warning{Code: "faults-not-gated", Text: "not every fault was survived, and no gate bounds that", Hint: &hint})
 	}
 	return out
 }
@@ -396,8 +412,9 @@ func passed(s *results.Summary, shard string) string {
 	if shard != "" {
 		return text + ", part " + shard + " is judged by error_rate alone: the merged run has the verdict"
 	}
-	for _, g := range s.Gates {
-		if g.Status == results.GateFailed || g.Status == results.GateNoData {
+	for i := range s.Gates {
+		g := &s.Gates[i]
+		if g.Status == results.GateFailed || g.Status == results.GateNoData && !notInjected(s, g) {
 			return text + ", gates that failed do not count"
 		}
 	}
