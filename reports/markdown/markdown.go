@@ -93,7 +93,7 @@ func Within(w io.Writer, run *results.Run, _ reports.Options, most int) error {
 			return err
 		}
 		// What the sink refuses is reported by the last flush.
-		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), r.columns(), &r.disagree, &r.other, &r.failed, r.causes(), r.notes()}, most))
+		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), r.columns(), r.faults(), &r.disagree, &r.other, &r.failed, r.causes(), r.notes()}, most))
 		return nil
 	})
 }

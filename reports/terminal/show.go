@@ -108,6 +108,7 @@ func (p *printer) result(line eval.Result) error {
 	p.checks(line.Checks)
 	p.invariants(&line.Invariants)
 	p.failed(line.Error)
+	p.injected(line.Faults)
 	p.cassette(line.Cassette)
 	if line.Status != eval.NotRun && line.Status != eval.Skipped {
 		p.numbers(&line)

@@ -61,6 +61,9 @@ func Write(w io.Writer, run *results.Run, opts reports.Options) error {
 				return err
 			}
 		}
+		if err := p.faults(); err != nil {
+			return err
+		}
 		p.causes(causes)
 		p.violations(violations)
 		p.flaky()
@@ -293,7 +296,7 @@ func detail(line *eval.Result) string {
 }
 
 // brief are the metrics of the short report.
-var brief = []string{"pass_rate", "score", "error_rate", "invariant_violations", "p50_latency", "p95_latency", "tokens", "tool_calls", "cost_usd"}
+var brief = []string{"pass_rate", "score", "error_rate", "invariant_violations", "p50_latency", "p95_latency", "tokens", "tool_calls", "cost_usd", results.FaultSurvival}
 
 func (p *printer) totals() grid {
 	g := grid{corner: "total"}
@@ -308,10 +311,12 @@ func (p *printer) totals() grid {
 			continue
 		}
 		row := gridRow{name: kind.Name}
-		known := false
+		known, asked := false, false
 		for _, provider := range p.run.Summary.Providers {
 			text := "-"
-			if m := provider.Metrics[kind.Name]; m.Value != nil {
+			m, is := provider.Metrics[kind.Name]
+			asked = asked || is
+			if m.Value != nil {
 				known = true
 				text = kind.Unit.Format(*m.Value)
 				if m.Low != nil && m.High != nil {
@@ -320,7 +325,7 @@ func (p *printer) totals() grid {
 			}
 			row.cells = append(row.cells, cell{text: text})
 		}
-		if known || p.opts.All {
+		if known || p.opts.All && asked {
 			g.rows = append(g.rows, row)
 		}
 	}
