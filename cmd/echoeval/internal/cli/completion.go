@@ -141,6 +141,7 @@ func flagChoices(s *State) map[string]choices {
 		"format":   func([]string, string) []string { return reportNames() },
 		"mode":     func([]string, string) []string { return modeNames() },
 		"traces":   fixedChoices(string(results.KeepAll), string(results.KeepFailed)),
+		"faults":   func(_ []string, typed string) []string { return faultChoices(s, typed) },
 		"drift":    func([]string, string) []string { return driftChoices() },
 		"upstream": func([]string, string) []string { return suffixed(vendorNames(), "=") },
 	}

@@ -46,6 +46,7 @@ type runOptions struct {
 	leftover     bool
 	drift        []string
 	stale        bool
+	faults       string
 	allowNetwork bool
 	out          string
 	traces       string
@@ -92,6 +93,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 	f.StringVar(&o.cassettes, "cassettes", "", "folder of the cassettes (default: fixtures/cassettes below the project's root)")
 	f.BoolVar(&o.leftover, "allow-leftover", false, "do not fail items that leave recorded requests unused")
 	f.StringArrayVar(&o.drift, "drift", nil, "CLASS=serve|warn|fail|live: what is done about a class of drift; live in mode extend and with --stale (repeat)")
+	f.StringVar(&o.faults, "faults", "", "FILE or builtin: faults to inject into each recording, to see which of them the agent survives; in mode replay")
 	f.BoolVar(&o.allowNetwork, "allow-network", false, "let record and live dial although CI is set")
 	f.BoolVar(&o.dryRun, "dry-run", false, "say what would run, what it costs and how long it takes, by the last recordings")
 	f.StringVar(&o.out, "out", "", "folder of the runs (default: .echoeval/runs below the project's root)")
@@ -145,6 +147,8 @@ func (o *runOptions) check() error {
 		return usage("leave it out for a sensible number", "--concurrency %d: want 1 to 10000", o.concurrency)
 	case o.stale && o.mode != string(replay.Record):
 		return failure.WithHint(failure.New(failure.Input, "--stale is for recording"), "echoeval record DATASET --stale")
+	case o.faults != "" && o.mode != string(replay.Replay):
+		return usage("echoeval run DATASET --faults "+quote(o.faults), "--faults is for mode replay, not for %s: faults are injected into recordings, and none is recorded by this version", o.mode)
 	case o.timeout < 0:
 		return usage("--timeout 90s", "--timeout %s: want a positive duration", o.timeout)
 	case o.traces != string(results.KeepAll) && o.traces != string(results.KeepFailed):

@@ -156,6 +156,9 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
+	if opts.Faults, err = faultPlan(s, o.faults); err != nil {
+		return nil, err
+	}
 	if opts.Repeat, opts.RepeatMax, err = o.repeats(); err != nil {
 		return nil, err
 	}

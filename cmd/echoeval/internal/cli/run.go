@@ -343,6 +343,9 @@ func sameInputs(then, now results.Head) error {
 	if then.Inputs != now.Inputs {
 		return failure.WithHint(failure.New(failure.Input, "a workspace of %s has changed since the run began", then.Dataset.File), "%s", hint)
 	}
+	if !slices.Equal(then.Faults, now.Faults) {
+		return failure.WithHint(failure.New(failure.Input, "the faults of %s have changed since the run began", then.Dataset.File), "%s", hint)
+	}
 	if then.Dataset.Hash != now.Dataset.Hash || then.Lines != now.Lines {
 		return failure.WithHint(failure.New(failure.Input, "%s has changed since the run began", then.Dataset.File), "%s", hint)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/echoeval/echoeval/harness/baseline"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/emulator"
+	"github.com/echoeval/echoeval/harness/inject"
 	"github.com/echoeval/echoeval/harness/results"
 )
 
@@ -22,11 +23,11 @@ import (
 var written = map[string]any{"results": eval.Result{}, "summary": results.Summary{}}
 
 // made are the schemas of the other files that the program reads, by the kind of file.
-var made = map[string]func() strict.Schema{"script": emulator.Schema, "prices": llm.PricesSchema, "baseline": baseline.Schema}
+var made = map[string]func() strict.Schema{"script": emulator.Schema, "prices": llm.PricesSchema, "baseline": baseline.Schema, "faults": inject.Schema}
 
 // schemaKinds are all that schema knows, in the order of its help.
 func schemaKinds() []string {
-	return append(append([]string{}, dataset.SchemaKinds...), "script", "prices", "baseline", "results", "summary")
+	return append(append([]string{}, dataset.SchemaKinds...), "script", "prices", "baseline", "faults", "results", "summary")
 }
 
 func newSchema(s *State) *cobra.Command {
@@ -35,7 +36,7 @@ func newSchema(s *State) *cobra.Command {
 		Use: "schema " + kinds, Short: "Print the JSON Schema of a kind of file", GroupID: "files",
 		Long: "Print the JSON Schema (draft 2020-12) of a kind of file. An editor checks and completes a file whose first line names one:\n\n" +
 			"  # yaml-language-server: $schema=../.echoeval/dataset.schema.json\n\n" +
-			"script describes a script of the emulator, prices a file with prices, results one line of results.jsonl, summary the file summary.json.",
+			"script describes a script of the emulator, prices a file with prices, faults a plan of run --faults, results one line of results.jsonl, summary the file summary.json.",
 		Example:   "  echoeval schema dataset > .echoeval/dataset.schema.json",
 		Args:      between(1, 1, "one of "+strings.Join(schemaKinds(), ", ")),
 		ValidArgs: schemaKinds(),
@@ -71,6 +72,9 @@ func schemaOf(s *State, kind string) (any, error) {
 		reflect.TypeFor[eval.Status](): func() strict.Schema { return enum(eval.Statuses) },
 		reflect.TypeFor[eval.CheckStatus](): func() strict.Schema {
 			return enum([]eval.CheckStatus{eval.CheckPass, eval.CheckFail, eval.CheckUnjudged})
+		},
+		reflect.TypeFor[eval.FaultStatus](): func() strict.Schema {
+			return enum([]eval.FaultStatus{eval.FaultSurvived, eval.FaultBroke, eval.FaultNotInjected})
 		},
 		reflect.TypeFor[eval.Severity](): func() strict.Schema { return enum([]eval.Severity{eval.SeverityError, eval.SeverityWarn}) },
 	}}

@@ -17,6 +17,7 @@ import (
 	"github.com/echoeval/echoeval/harness/baseline"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/emulator"
+	"github.com/echoeval/echoeval/harness/inject"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
@@ -213,6 +214,15 @@ func validateFile(s *State, file string) (validated, error) {
 		script, err := emulator.Load(file, data)
 		v.text = fmt.Sprintf("an emulator script of %s", count(len(script.Conversations), "conversation"))
 		return v, err
+	case has("faults") || isNear(n, "faults"):
+		v.Kind = "faults"
+		data, err := readPlan(s, file)
+		if err != nil {
+			return v, err
+		}
+		plan, err := inject.Load(file, data)
+		v.text = "a plan of " + count(len(plan.Faults), "fault")
+		return v, err
 	case has("task", "persona"):
 		v.Kind = "agent"
 		var p strict.Problems
@@ -234,7 +244,20 @@ func validateFile(s *State, file string) (validated, error) {
 	case err != nil:
 		return v, err
 	}
-	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no emulator script, no prices and no baseline"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations")
+	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no emulator script, no prices, no baseline and no plan of faults"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, a script conversations, a plan faults")
+}
+
+// isNear reports whether a file has a version and one key more, which is most likely meant to be that one.
+func isNear(n strict.Node, key string) bool {
+	if n.Kind() != strict.Mapping || n.Len() != 2 || n.Get("version").IsZero() {
+		return false
+	}
+	for field := range n.Fields() {
+		if _, near := strict.Nearest(field.Name, []string{key}); near {
+			return true
+		}
+	}
+	return false
 }
 
 func validateProject(s *State, file string, v validated) (validated, error) {
