@@ -276,6 +276,7 @@ var keyKinds = []keyKind{
 	{"script", []string{"script.yaml"}, inRoot(".yaml")},
 	{"prices", []string{"prices.yaml"}, inRoot(".yaml")},
 	{"baseline", []string{"baseline.json"}, inRoot(".json")},
+	{"faults", []string{"faults.yaml"}, inRoot(".yaml")},
 }
 
 // shape reads the schema and the samples of a kind.

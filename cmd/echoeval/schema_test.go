@@ -79,7 +79,7 @@ var _ = Describe("schema", func() {
 	It("names the kinds", func() {
 		p := emptyProject()
 		Expect(p.expect(2, "schema", "datset").stderr).To(ContainSubstring(`did you mean "dataset"?`))
-		Expect(p.expect(2, "schema").stderr).To(ContainSubstring("want one of dataset, agent, library, project, script, prices, baseline, results, summary"))
+		Expect(p.expect(2, "schema").stderr).To(ContainSubstring("want one of dataset, agent, library, project, script, prices, baseline, faults, results, summary"))
 	})
 })
 

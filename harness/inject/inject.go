@@ -250,7 +250,7 @@ type options struct {
 	After      *time.Duration          `yaml:"after" doc:"how long somebody waits in vain, on the item's clock; 10s unless given"`
 	Frame      *int                    `yaml:"frame" schema:"frame" doc:"how many frames of the reply come before the cut; half of them unless given"`
 	Silent     bool                    `yaml:"silent" doc:"the connection ends in order, as if the reply were whole"`
-	Tool       strict.Optional[string] `yaml:"tool" schema:"name" doc:"only calls of this tool"`
+	Tool       strict.Optional[string] `yaml:"tool" schema:"tool" doc:"only calls of this tool"`
 }
 
 // DecodeStrict implements [strict.Decoder].
@@ -374,13 +374,18 @@ func (a *Place) DecodeStrict(n strict.Node, p *strict.Problems) {
 // Schema returns the JSON Schema of a plan's file. It is made of the types that read it.
 func Schema() strict.Schema {
 	number := func(high int) func() strict.Schema {
-		return func() strict.Schema { return strict.Schema{"type": "integer", "minimum": 1, "maximum": high} }
+		return func() strict.Schema {
+			return strict.OrNull(strict.Schema{"type": "integer", "minimum": 1, "maximum": high})
+		}
 	}
 	s := &strict.Schemas{Named: map[string]func() strict.Schema{
 		"version": func() strict.Schema { return strict.Schema{"const": 1} },
-		"name":    func() strict.Schema { return strict.Schema{"type": "string", "minLength": 1, "maxLength": maxName} },
-		"times":   number(maxTimes),
-		"frame":   number(1 << 20),
+		"name": func() strict.Schema {
+			return strict.OrNull(strict.Schema{"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._#-]*$", "maxLength": maxName})
+		},
+		"tool":  func() strict.Schema { return strict.Schema{"type": "string", "minLength": 1} },
+		"times": number(maxTimes),
+		"frame": number(1 << 20),
 	}}
 	s.Types = map[reflect.Type]func() strict.Schema{
 		reflect.TypeFor[Place](): func() strict.Schema {

@@ -73,6 +73,9 @@ func schemaOf(s *State, kind string) (any, error) {
 		reflect.TypeFor[eval.CheckStatus](): func() strict.Schema {
 			return enum([]eval.CheckStatus{eval.CheckPass, eval.CheckFail, eval.CheckUnjudged})
 		},
+		reflect.TypeFor[eval.FaultStatus](): func() strict.Schema {
+			return enum([]eval.FaultStatus{eval.FaultSurvived, eval.FaultBroke, eval.FaultNotInjected})
+		},
 		reflect.TypeFor[eval.Severity](): func() strict.Schema { return enum([]eval.Severity{eval.SeverityError, eval.SeverityWarn}) },
 	}}
 	return schemas.Root(value, "echoeval "+kind), nil
