@@ -99,7 +99,7 @@ type Dataset struct {
 	Providers []Provider
 	// Spare are the providers of role spare: columns where the command line names them, whose cassettes the dataset keeps.
 	Spare []Provider
-	// Roles are the providers of role judge or user, which are no columns.
+	// Roles are the providers of role judge, user or embed, which are no columns.
 	Roles []Provider
 	// Gates are those that the file names, in its order.
 	Gates []Gate

@@ -35,7 +35,7 @@ type Provider struct {
 	Agent Agent
 	// Target is the provider's own program under test; nil where it has none.
 	Target *Target
-	// Role is "" for a column, else [RoleJudge], [RoleUser] or [RoleSpare].
+	// Role is "" for a column, else [RoleJudge], [RoleUser], [RoleEmbed] or [RoleSpare].
 	Role string
 	// Limits bound the requests to the provider.
 	Limits ProviderLimits
@@ -56,7 +56,7 @@ type providerKeys struct {
 	APIKeyEnv  *string             `yaml:"api_key_env" schema:"variable"`
 	Agent      strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
 	Target     strict.Node         `yaml:"target" schema:"target" doc:"a program under test, in place of the agent or target of the dataset"`
-	Role       *string             `yaml:"role" values:"judge,user,spare" doc:"no column: it scores answers, speaks for simulated users, or waits for --provider to name it"`
+	Role       *string             `yaml:"role" values:"judge,user,embed,spare" doc:"no column: it scores answers, speaks for simulated users, turns texts into vectors, or waits for --provider to name it"`
 	Price      *priceKeys          `yaml:"price" doc:"USD per million tokens"`
 	Limits     *providerLimitsKeys `yaml:"limits"`
 
@@ -187,6 +187,9 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 		keys.settings(n, &v, p)
 		if (v.Role == "" || v.Role == RoleSpare) && d.TargetOf(v) != nil {
 			decidesItself(n, p)
+		}
+		if v.Role == RoleEmbed {
+			onlyEmbeds(n, p)
 		}
 		keys.check(n, p)
 		keys.checkVendor(n, p)
@@ -388,6 +391,17 @@ func decidesItself(n strict.Node, p *strict.Problems) {
 		case "id", "provider", "model", "base_url", "price", "role", "agent", "target":
 		default:
 			p.Add(key.Pos(), "the program is told id, provider and model, and sends its own requests", "key %q does nothing here: the target decides it itself", key.Name)
+		}
+	}
+}
+
+// onlyEmbeds refuses what means nothing to a model that turns texts into vectors.
+func onlyEmbeds(n strict.Node, p *strict.Problems) {
+	for key := range n.Fields() {
+		switch key.Name {
+		case "id", "provider", "model", "base_url", "region", "api_key_env", "price", "role", "limits":
+		default:
+			p.Add(key.Pos(), "leave it out; how long vectors are is said by dimensions, in the check", "key %q does nothing here: a provider of role embed answers with vectors", key.Name)
 		}
 	}
 }

@@ -56,8 +56,8 @@ type Env struct {
 	ToolsUnknown bool
 	// Programs runs the programs of command checks. Where it is nil nobody looks whether they exist, and the checks judge nothing.
 	Programs Programs
-	// Judges are the ids of the providers of role judge, in the dataset's order.
-	Judges []string
+	// Judges and Embedders are the ids of the providers of roles judge and embed, in the dataset's order.
+	Judges, Embedders []string
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.
@@ -78,8 +78,9 @@ type Case struct {
 	Expected strict.Node
 	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
 	Redact func(string) string
-	// Judge asks the models of judge checks; where it is nil they judge nothing.
-	Judge Judge
+	// Judge asks the models of judge checks, and Embedder those that turn texts into vectors; where one is nil its checks judge nothing.
+	Judge    Judge
+	Embedder Embedder
 
 	check *Check // that judges it
 }
@@ -106,7 +107,7 @@ type Check struct {
 	Threshold float64
 	Required  bool
 	Pos       failure.Position
-	// Asks is how many questions the check puts to judges.
+	// Asks is how many questions the check puts to models, judges and embedders.
 	Asks int
 
 	judge judge
@@ -192,7 +193,7 @@ type at struct {
 	*strict.Problems
 	pos failure.Position
 	env *Env
-	// asks is where a check says how many questions it puts to judges.
+	// asks is where a check says how many questions it puts to models.
 	asks *int
 }
 

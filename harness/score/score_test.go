@@ -214,7 +214,7 @@ var _ = Describe("Compile", func() {
 		Expect(got).To(ContainSubstring("d.yaml:1:"))
 	},
 		Entry(nil, "contians: a", `unknown check "contians"`, `did you mean "contains"?`),
-		Entry(nil, "sql: a", `unknown check "sql"`, "choices: command, contains, contains_all, contains_any, cost, equals,"),
+		Entry(nil, "sql: a", `unknown check "sql"`, "choices: command, contains, contains_all, contains_any, cost, embedding_similarity, equals,"),
 		Entry(nil, "contains: 112", "d.yaml:1:13", "contains: want a string, got a whole number", `quote it: "112"`),
 		Entry(nil, "contains", "arguments are missing", "write a text"),
 		Entry(nil, "contains: ''", "the text is empty", "it would stand in every answer"),
@@ -317,7 +317,7 @@ var _ = Describe("Compile", func() {
 
 	It("has a doc for every kind", func() {
 		kinds := score.Kinds()
-		Expect(kinds).To(HaveLen(17))
+		Expect(kinds).To(HaveLen(18))
 		for _, k := range kinds {
 			Expect(k.Doc).NotTo(BeEmpty(), k.Name)
 		}

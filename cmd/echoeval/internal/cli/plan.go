@@ -29,7 +29,7 @@ type planned struct {
 	dataset    *dataset.Dataset
 	experiment *experiment.Experiment
 	columns    []experiment.Column
-	roles      []experiment.Column // judges and simulated users
+	roles      []experiment.Column // judges, embedders and simulated users
 	gates      []gate.Gate
 	runs       string // folder of the runs
 	shard      string // I/N, "" for the whole
@@ -63,7 +63,7 @@ func datasetOptions(s *State) dataset.Options {
 	}
 	return dataset.Options{
 		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
-		Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}},
+		Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}, score.KindEmbedding: score.EmbeddingArgs{}},
 	}
 }
 
@@ -148,7 +148,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		}
 	}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: mode, OnlyStale: o.stale,
+		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Embedders: ofRole(roles, dataset.RoleEmbed), Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Timeout:     o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
