@@ -133,7 +133,7 @@ var _ = Describe("a judge", func() {
 			Expect(text).NotTo(ContainSubstring("Urges care"), name)
 		}
 		o = p.succeed("cassette", "show", judgedFile)
-		Expect(o.stdout).To(ContainSubstring("asked by a check: judge strict"))
+		Expect(o.stdout).To(ContainSubstring("asked by a check: strict"))
 		Expect(p.succeed("cassette", "verify", "d.yaml").stdout).To(ContainSubstring("1 fresh"))
 		// An agent's trace and its cost are the same as without a judge.
 		p.edit("d.yaml", ", "+urges, "")

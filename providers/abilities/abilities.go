@@ -84,7 +84,7 @@ var Table = []Row{
 	{Name: "anthropic 2026-10-21", Provider: "anthropic", Set: messages},
 	{Name: "bedrock", Provider: "bedrock", Set: Set{
 		Images: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, References: true, RequestIDs: true, MixedEnums: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true, Embeddings: true,
 	}},
 	{Name: "compat", Provider: "compat", Set: without(chat, func(s *Set) { s.Documents = false })},
 	{Name: "gemini", Provider: "gemini", Set: Set{

@@ -87,6 +87,9 @@ var vendors = map[string]vendor{
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return bedrock.New(bedrock.Config{BaseURL: p.BaseURL, Region: p.Region, Model: p.Model, Clock: c}, rt)
 		},
+		embed: func(p dataset.Provider, rt http.RoundTripper, c clock.Clock) (llm.Embedder, error) {
+			return bedrock.NewEmbedder(bedrock.Config{BaseURL: p.BaseURL, Region: p.Region, Model: p.Model, Clock: c}, rt)
+		},
 	},
 	compat.Name: {
 		apis: true,
@@ -195,6 +198,11 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		}
 		asked := p
 		asked.Region = regionOf(s, p, v)
+		if p.Role == dataset.RoleEmbed {
+			if _, err := v.embed(asked, nowhere{}, s.Clock); err != nil {
+				return nil, failure.At(p.Pos, failure.Input, "provider %s: %w", p.ID, err)
+			}
+		}
 		c := experiment.Column{
 			Provider: p,
 			Model: func(item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
@@ -229,6 +237,14 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// nowhere sends nothing: what can be said of a provider before it is dialled.
+type nowhere struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (nowhere) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, failure.New(failure.Internal, "nothing is dialled yet")
 }
 
 // door names what the vendor's own limits count by: who asks, and where. It is the same whether an entry names key and address or leaves them to their defaults.
