@@ -232,7 +232,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 				}
 				shared[key] = transport.Limiter(limits[key], live)
 			}
-			c.Live = shared[key]
+			c.Live = transport.ForModel(p.Model, shared[key])
 		}
 		out = append(out, c)
 	}
