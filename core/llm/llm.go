@@ -48,6 +48,11 @@ type Settings struct {
 	ReasoningEffort string
 	// Thinking is how the model thinks before it answers, in the words of those vendors that have more than an effort.
 	Thinking Thinking
+	// CacheTTL asks the vendor to keep the instructions at the prompt's beginning for that time, one of [CacheTTLs]; "" asks for nothing. CacheMessages asks the same for the conversation so far, for five minutes unless CacheTTL says more.
+	CacheTTL      string
+	CacheMessages bool
+	// PromptCacheKey groups requests with a common beginning, for vendors that keep prompts by themselves; "" is not sent.
+	PromptCacheKey string
 	// Strict makes content that the vendor cannot take an error instead of leaving it out with a warning.
 	Strict bool
 }

@@ -41,6 +41,7 @@ import (
 	"strings"
 
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/strict"
 )
 
@@ -56,6 +57,8 @@ type Options struct {
 	Dir string
 	// Checks are the kinds of checks, Invariants the names of invariants, Metrics the names that gates may bound, Vendors those of providers.
 	Checks, Invariants, Metrics, Vendors []string
+	// Bounds are what vendors take of a model's settings at most, by vendor; nil bounds nothing. One that is not in it has no setting of a cache.
+	Bounds map[string]llm.Bounds
 	// Compared are the metrics that a regression gate may name.
 	Compared []string
 	// Drift are the classes of drift.

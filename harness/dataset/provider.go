@@ -69,6 +69,9 @@ type providerKeys struct {
 	ParallelToolCalls *bool         `yaml:"parallel_tool_calls"`
 	ReasoningEffort   *string       `yaml:"reasoning_effort"`
 	Thinking          *thinkingKeys `yaml:"thinking" doc:"how the model thinks before it answers"`
+	CacheTTL          *string       `yaml:"cache_ttl" values:"5m,1h" doc:"anthropic, bedrock: how long the vendor is asked to keep the instructions"`
+	CacheMessages     *bool         `yaml:"cache_messages" doc:"anthropic, bedrock: the vendor is asked to keep the conversation too"`
+	PromptCacheKey    *string       `yaml:"prompt_cache_key" schema:"filled_or_null" doc:"openai: groups requests whose prompts begin alike"`
 	Capabilities      *string       `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
 }
 
@@ -193,6 +196,11 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 		}
 		keys.check(n, p)
 		keys.checkVendor(n, p)
+		if d.options.Bounds != nil {
+			for _, out := range d.options.Bounds[v.Vendor].Check(v.Vendor, v.Settings) {
+				p.Key(out.Setting).Add(n.Get(out.Setting).Pos(), out.Hint, "%s", out.Problem)
+			}
+		}
 	default:
 		p.WrongType(n, "a provider: vendor:model, or a mapping")
 		return v, false
@@ -249,6 +257,7 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
 	}
 	v.Settings.Strict = k.Capabilities != nil
+	v.Settings.CacheTTL, v.Settings.CacheMessages, v.Settings.PromptCacheKey = value(k.CacheTTL), value(k.CacheMessages), value(k.PromptCacheKey)
 	v.APIVersion, v.Region = value(k.APIVersion), value(k.Region)
 	if t := k.Thinking; t != nil {
 		v.Settings.Thinking = llm.Thinking{BudgetTokens: t.BudgetTokens, Effort: value(t.Effort), Level: value(t.Level)}
@@ -311,6 +320,10 @@ func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
 	if k.TopP != nil && (*k.TopP < 0 || *k.TopP > 1) {
 		q, pos := at("top_p")
 		q.Add(pos, "", "want a number from 0 to 1")
+	}
+	if k.PromptCacheKey != nil && *k.PromptCacheKey == "" {
+		q, pos := at("prompt_cache_key")
+		q.Add(pos, "leave it out, or name what the prompts have in common", "the text is empty")
 	}
 	if k.MaxTokens != nil && *k.MaxTokens < 1 {
 		q, pos := at("max_tokens")

@@ -40,16 +40,21 @@ type nearness struct {
 func compileEmbedding(args strict.Node, a at) judge {
 	n := &nearness{}
 	known := embeddersOf(a)
-	if args.Kind() != strict.Mapping && args.Kind() != strict.Sequence && !args.IsZero() && !args.IsNull() {
+	const example = `embedding_similarity: {reference: "{{expected}}"}`
+	switch args.Kind() {
+	case strict.String:
 		n.refer(args, a)
 		args = strict.Node{}
-	} else {
+	case strict.Mapping, strict.Missing, strict.Null:
 		var in EmbeddingArgs
-		a.decode(args, &in, `embedding_similarity: "{{expected}}"`)
+		a.decode(args, &in, example)
 		n.given(args, in, a)
 		if provider := args.Get("provider"); in.Provider != nil && known.has(provider, a.key("provider")) {
 			n.embedder = *in.Provider
 		}
+	default:
+		a.bad(args, "write "+example, "want a reference, or a mapping with reference")
+		return nil
 	}
 	if args.Get("provider").IsZero() {
 		known.only(args, "", a)

@@ -77,7 +77,7 @@ var _ = Describe("embedding_similarity", func() {
 
 	It("takes numbers and mappings of the data as their text", func(ctx SpecContext) {
 		s := &space{vectors: map[string][]float32{"112": {1}, `{"a":1}`: {1}}}
-		Expect(nearBy("{embedding_similarity: 112, threshold: 0.5}", near).Run(ctx, score.Case{Output: "112", Embedder: s}).Status).To(Equal(eval.CheckPass))
+		Expect(nearBy("{embedding_similarity: {reference: 112}, threshold: 0.5}", near).Run(ctx, score.Case{Output: "112", Embedder: s}).Status).To(Equal(eval.CheckPass))
 		Expect(nearBy("{embedding_similarity: {reference: {a: 1}}, threshold: 0.5}", near).Run(ctx, score.Case{Output: "112", Embedder: s}).Status).To(Equal(eval.CheckPass))
 	})
 
@@ -121,7 +121,8 @@ var _ = Describe("embedding_similarity", func() {
 		Entry("null", `{embedding_similarity: {reference: null}, threshold: 0.5}`, near, "the reference is empty"),
 		Entry("none", `{embedding_similarity: {reference: []}, threshold: 0.5}`, near, "d.yaml:1:38: embedding_similarity.reference: the list is empty"),
 		Entry("an empty one among others", `{embedding_similarity: {reference: [a, ""]}, threshold: 0.5}`, near, "d.yaml:1:42: embedding_similarity.reference[1]: the reference is empty"),
-		Entry("a list outside a mapping", `{embedding_similarity: [a], threshold: 0.5}`, near, "want a mapping"),
+		Entry("a list outside a mapping", `{embedding_similarity: [a], threshold: 0.5}`, near, "want a reference, or a mapping"),
+		Entry("a number outside a mapping", `{embedding_similarity: 5, threshold: 0.5}`, near, "want a reference, or a mapping"),
 		Entry("an unknown key", `{embedding_similarity: {reference: a, treshold: 1}, threshold: 0.5}`, near, `unknown key "treshold"`),
 		Entry("no dimension", `{embedding_similarity: {reference: a, dimensions: 0}, threshold: 0.5}`, near, "want a whole number from 1, got 0"),
 		Entry("nobody to ask", `{embedding_similarity: a, threshold: 0.5}`, score.Env{Judges: []string{"strict"}}, "role: embed}"),

@@ -146,6 +146,9 @@ func (b *builder) warn(code, text string) {
 func (b *builder) settings(req llm.Request) {
 	s := req.Settings
 	b.config = wireConfig{MaxOutputTokens: s.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, Seed: s.Seed, StopSequences: s.Stop}
+	if s.CacheTTL != "" || s.CacheMessages || s.PromptCacheKey != "" {
+		b.leftOut("cache-left-out", "the vendor keeps prompts by itself, or as contents that are made before")
+	}
 	if s.ResponseSchema != "" {
 		b.config.ResponseMediaType = "application/json"
 		b.config.ResponseJSONSchema = jsontext.Value(s.ResponseSchema)

@@ -22,6 +22,7 @@ import (
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
 	"github.com/echoeval/echoeval/harness/target"
+	"github.com/echoeval/echoeval/providers/abilities"
 )
 
 // planned is a dataset that is ready to run.
@@ -62,7 +63,7 @@ func datasetOptions(s *State) dataset.Options {
 		metrics = append(metrics, m.Name)
 	}
 	return dataset.Options{
-		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
+		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), Bounds: abilities.Bounds, TargetVariables: target.Variables(),
 		Judging: score.JudgePrompt, Arguments: map[string]any{score.KindJudge: score.JudgeArgs{}, score.KindEmbedding: score.EmbeddingArgs{}},
 	}
 }

@@ -457,14 +457,15 @@ func costOf(table func() (llm.Prices, error), p dataset.Provider, scripted bool)
 		return func(llm.Response) (money.USD, bool) { return 0, true }
 	}
 	if p.Price != nil {
-		price := llm.Price{Input: p.Price.Input, CachedInput: p.Price.Input, CacheWrite: p.Price.Input, Output: p.Price.Output}
-		return func(r llm.Response) (money.USD, bool) { return price.Cost(r.Usage), true }
+		price := llm.Price{Input: p.Price.Input, CachedInput: p.Price.Input, CacheWrite: p.Price.Input, LongCacheWrite: p.Price.Input, Output: p.Price.Output}
+		return func(r llm.Response) (money.USD, bool) { return price.For(p.Settings).Cost(r.Usage), true }
 	}
 	return func(r llm.Response) (money.USD, bool) {
 		prices, err := table()
 		if err != nil {
 			return 0, false
 		}
-		return prices.Cost(p.Vendor, p.Model, r.Usage)
+		price, ok := prices.Price(p.Vendor, p.Model)
+		return price.For(p.Settings).Cost(r.Usage), ok
 	}
 }
