@@ -207,6 +207,7 @@ type Collector struct {
 type partial struct {
 	content conversation.Content
 	text    []byte
+	whole   bool // came as a [Part]: nothing is added to it
 }
 
 // Add takes the next event.
@@ -239,7 +240,7 @@ func (c *Collector) Add(event Event) {
 			c.parts[i].text = append(c.parts[i].text, e.Arguments...)
 		}
 	case Part:
-		c.parts = append(c.parts, partial{content: e.Content})
+		c.parts = append(c.parts, partial{content: e.Content, whole: true})
 	case Warning:
 		c.warnings = append(c.warnings, e)
 	case Finish:
@@ -248,7 +249,7 @@ func (c *Collector) Add(event Event) {
 }
 
 func (c *Collector) last(kind conversation.Kind, fresh conversation.Content) *partial {
-	if n := len(c.parts); n > 0 && c.parts[n-1].content.Kind() == kind {
+	if n := len(c.parts); n > 0 && c.parts[n-1].content.Kind() == kind && !c.parts[n-1].whole {
 		return &c.parts[n-1]
 	}
 	c.parts = append(c.parts, partial{content: fresh})

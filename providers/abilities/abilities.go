@@ -71,6 +71,7 @@ var Abilities = []Ability{
 	{"documents", true, func(s Set) bool { return s.Documents }},
 	{"thinking", true, func(s Set) bool { return s.Thinking != nil }},
 	{"thoughts sent back", false, func(s Set) bool { return s.ThoughtsBack }},
+	{"unknown blocks sent back", false, func(s Set) bool { return s.Opaque }},
 	{"refusals", false, func(s Set) bool { return s.Refusals }},
 	{"cached tokens", false, func(s Set) bool { return s.CachedTokens }},
 	{"prompt caching settings", false, func(s Set) bool { return s.Caching != nil }},
@@ -92,10 +93,10 @@ var Table = []Row{
 	{Name: "compat", Provider: "compat", Set: without(chat, func(s *Set) { s.Documents, s.Caching = false, nil })},
 	{Name: "gemini", Provider: "gemini", Set: Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true, Embeddings: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true, Embeddings: true, Opaque: true,
 	}},
 	{Name: "openai", Provider: "openai", Set: chat},
-	{Name: "openai, Responses API", Provider: "openai", Set: without(chat, func(s *Set) { s.References = false })},
+	{Name: "openai, Responses API", Provider: "openai", Set: without(chat, func(s *Set) { s.References, s.Opaque = false, true })},
 }
 
 var (
