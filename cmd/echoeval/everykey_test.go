@@ -239,7 +239,7 @@ type trial struct {
 var meaning = regexp.MustCompile(strings.Join([]string{
 	`does not exist$`, `has an unknown extension$`, `no library defines a (check|policy) `, `nothing inherited is named `, `the agent has no tool `, `unknown (provider|check|invariant|tool) "`,
 	`has no provider (".*" )?of role user$`, `key "(model|goal)" is missing$`, `nobody asks anything`, `the last message is not the user's`, `Syntax error`, `items.jsonl:1:`,
-	`no provider ".*" of role judge$`, `a judge judges by one of`, `unknown api_version "`, `want a whole number from 1024$`, `there is no folder `, `there is no file `, `leaves nothing of max_tokens`, `a gate looks at (tag|check) .* and no item has it$`,
+	`no provider ".*" of role (judge|embed)$`, `the (reference|list) is empty`, `takes a (temperature|seed) `, `knows no effort "`, `a judge judges by one of`, `unknown api_version "`, `want a whole number from 1024$`, `there is no folder `, `there is no file `, `leaves nothing of max_tokens`, `a gate looks at (tag|check) .* and no item has it$`,
 	`the conversation matches everything`, `the step answers nothing`, `repeat is 7, the items have up to 1$`, `1 entries, and scores has 0$`, `a text part without text$`,
 }, "|"))
 

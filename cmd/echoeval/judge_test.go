@@ -133,7 +133,7 @@ var _ = Describe("a judge", func() {
 			Expect(text).NotTo(ContainSubstring("Urges care"), name)
 		}
 		o = p.succeed("cassette", "show", judgedFile)
-		Expect(o.stdout).To(ContainSubstring("asked by a check: judge strict"))
+		Expect(o.stdout).To(ContainSubstring("asked by a check: strict"))
 		Expect(p.succeed("cassette", "verify", "d.yaml").stdout).To(ContainSubstring("1 fresh"))
 		// An agent's trace and its cost are the same as without a judge.
 		p.edit("d.yaml", ", "+urges, "")
@@ -261,7 +261,7 @@ var _ = Describe("a judge", func() {
 	It("is counted before a run", func() {
 		p, _ := judgedBy(kind, `{judge: {rubric: Urges care, votes: 3}, threshold: 0.7}, {judge: {prefer: Is kinder, over: "{{expected}}"}, threshold: 0.5, name: pair}`)
 		o := p.succeed("record", "d.yaml", "--dry-run", "--repeat", "2")
-		Expect(o.stdout).To(ContainSubstring("10 questions to judges"))
+		Expect(o.stdout).To(ContainSubstring("10 questions of checks"))
 		o = p.succeed("record", "d.yaml", "--dry-run", "--json")
 		Expect(o.stdout).To(ContainSubstring(`"judge_questions":5`))
 	})

@@ -237,17 +237,20 @@ func (p *project) expect(code int, args ...string) outcome {
 
 // result is a line of results.jsonl as the format says, read without the code that writes it.
 type result struct {
-	Item     string   `json:"item"`
-	ItemHash string   `json:"item_hash"`
-	Index    int      `json:"index"`
-	Provider string   `json:"provider"`
-	Repeat   int      `json:"repeat"`
-	Status   string   `json:"status"`
-	Cause    *string  `json:"cause"`
-	Output   *string  `json:"output"`
-	Checks   []check  `json:"checks"`
-	Error    *problem `json:"error"`
-	Cassette *struct {
+	Item     string `json:"item"`
+	ItemHash string `json:"item_hash"`
+	// ChecksHash says how the item is judged, OverheadUSD what its judges cost.
+	ChecksHash  string   `json:"checks_hash"`
+	OverheadUSD float64  `json:"overhead_usd"`
+	Index       int      `json:"index"`
+	Provider    string   `json:"provider"`
+	Repeat      int      `json:"repeat"`
+	Status      string   `json:"status"`
+	Cause       *string  `json:"cause"`
+	Output      *string  `json:"output"`
+	Checks      []check  `json:"checks"`
+	Error       *problem `json:"error"`
+	Cassette    *struct {
 		File  string `json:"file"`
 		State string `json:"state"`
 		Drift []struct {

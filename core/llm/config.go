@@ -127,6 +127,9 @@ var thinkingKinds = map[string][]string{
 	"openai_compatible": {"reasoning_effort"},
 }
 
+// caching are the providers that can be asked to keep a prompt.
+var caching = []string{"anthropic", "bedrock"}
+
 // The words of the settings.
 var thinkingWords = map[string][]string{
 	"thinking.effort":  {"low", "medium", "high", "xhigh", "max"},
@@ -158,10 +161,13 @@ func (c Config) Check() error {
 	case c.MaxIterations < 1:
 		return bad("", "want max_iterations from 1, got %d", c.MaxIterations)
 	}
-	if c.CacheTTL != "" && c.CacheTTL != "5m" && c.CacheTTL != "1h" {
-		return bad("choose 5m or 1h", "cache_ttl: unknown time %q", c.CacheTTL)
+	if c.CacheTTL != "" && !slices.Contains(CacheTTLs, c.CacheTTL) {
+		return bad("choose one of "+strings.Join(CacheTTLs, ", "), "cache_ttl: unknown time %q", c.CacheTTL)
 	}
 	provider := strings.ToLower(c.Provider)
+	if (c.CacheTTL != "" || c.CacheMessages) && !slices.Contains(caching, provider) {
+		return bad("leave out cache_ttl and cache_messages", "%s has no setting cache_ttl or cache_messages", provider)
+	}
 	has := thinkingKinds[provider]
 	for _, s := range []struct{ name, word string }{{"thinking.effort", c.Thinking.Effort}, {"thinking.level", c.Thinking.Level}, {"reasoning_effort", c.ReasoningEffort}} {
 		if s.word == "" {
@@ -202,7 +208,7 @@ func kinds(has []string) string {
 
 // Settings are those of a request.
 func (c Config) Settings() Settings {
-	return Settings{Temperature: c.Temperature, MaxTokens: &c.MaxTokens, ReasoningEffort: c.ReasoningEffort, Thinking: c.Thinking}
+	return Settings{Temperature: c.Temperature, MaxTokens: &c.MaxTokens, ReasoningEffort: c.ReasoningEffort, Thinking: c.Thinking, CacheTTL: c.CacheTTL, CacheMessages: c.CacheMessages}
 }
 
 // Constructor makes the model that a configuration names, over the round tripper that its requests go through. It needs no key and sends nothing.

@@ -48,6 +48,11 @@ type Settings struct {
 	ReasoningEffort string
 	// Thinking is how the model thinks before it answers, in the words of those vendors that have more than an effort.
 	Thinking Thinking
+	// CacheTTL asks the vendor to keep the instructions at the prompt's beginning for that time, one of [CacheTTLs]; "" asks for nothing. CacheMessages asks the same for the conversation so far, for five minutes unless CacheTTL says more.
+	CacheTTL      string
+	CacheMessages bool
+	// PromptCacheKey groups requests with a common beginning, for vendors that keep prompts by themselves; "" is not sent.
+	PromptCacheKey string
 	// Strict makes content that the vendor cannot take an error instead of leaving it out with a warning.
 	Strict bool
 }
@@ -202,6 +207,7 @@ type Collector struct {
 type partial struct {
 	content conversation.Content
 	text    []byte
+	whole   bool // came as a [Part]: nothing is added to it
 }
 
 // Add takes the next event.
@@ -234,7 +240,7 @@ func (c *Collector) Add(event Event) {
 			c.parts[i].text = append(c.parts[i].text, e.Arguments...)
 		}
 	case Part:
-		c.parts = append(c.parts, partial{content: e.Content})
+		c.parts = append(c.parts, partial{content: e.Content, whole: true})
 	case Warning:
 		c.warnings = append(c.warnings, e)
 	case Finish:
@@ -243,7 +249,7 @@ func (c *Collector) Add(event Event) {
 }
 
 func (c *Collector) last(kind conversation.Kind, fresh conversation.Content) *partial {
-	if n := len(c.parts); n > 0 && c.parts[n-1].content.Kind() == kind {
+	if n := len(c.parts); n > 0 && c.parts[n-1].content.Kind() == kind && !c.parts[n-1].whole {
 		return &c.parts[n-1]
 	}
 	c.parts = append(c.parts, partial{content: fresh})

@@ -29,7 +29,7 @@ var _ = Describe("the table of models", func() {
 			}
 		}
 		Expect(priced).To(BeNumerically(">", 30))
-		Expect(len(list)).To(BeNumerically(">", priced), "embedding models have no price here")
+		Expect(len(list)).To(BeNumerically(">", priced), "a model may be known and its price not")
 	})
 	It("is laid over, and unknown takes away", func() {
 		base, err := llm.DefaultPrices()

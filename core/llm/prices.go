@@ -13,7 +13,15 @@ import (
 )
 
 // Price is what a million tokens cost, by kind. A vendor that has no price of its own for a kind of input has there the price of input.
-type Price struct{ Input, CachedInput, CacheWrite, Output money.USD }
+type Price struct{ Input, CachedInput, CacheWrite, LongCacheWrite, Output money.USD }
+
+// For returns the price under which a column's settings put it: what is written to a cache for an hour has a price of its own.
+func (p Price) For(s Settings) Price {
+	if s.CacheTTL == "1h" {
+		p.CacheWrite = p.LongCacheWrite
+	}
+	return p
+}
 
 // Cost returns what the tokens of a usage cost at this price. It is computed in integers: the cost of a sum and the sum of costs differ by the rounding of each term alone, less than a thousand-millionth of a dollar.
 func (p Price) Cost(u conversation.Usage) money.USD {
@@ -52,6 +60,7 @@ type priceKeys struct {
 	Input       *float64 `yaml:"input,required" schema:"price"`
 	CachedInput *float64 `yaml:"cached_input" schema:"price"`
 	CacheWrite  *float64 `yaml:"cache_write" schema:"price"`
+	LongWrite   *float64 `yaml:"cache_write_1h" schema:"price"`
 	Output      *float64 `yaml:"output,required" schema:"price"`
 }
 
@@ -77,6 +86,7 @@ func (e *priceEntry) DecodeStrict(n strict.Node, p *strict.Problems) {
 	e.Input = read("input", keys.Input, 0)
 	e.CachedInput = read("cached_input", keys.CachedInput, e.Input)
 	e.CacheWrite = read("cache_write", keys.CacheWrite, e.Input)
+	e.LongCacheWrite = read("cache_write_1h", keys.LongWrite, e.CacheWrite)
 	e.Output = read("output", keys.Output, 0)
 }
 

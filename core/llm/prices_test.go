@@ -59,7 +59,7 @@ var _ = Describe("the price table", func() {
 		p, err := llm.LoadPrices("p.yaml", []byte(file))
 		Expect(err).NotTo(HaveOccurred())
 		price, _ := p.Price("v", "m")
-		Expect(price).To(Equal(llm.Price{Input: 3, CachedInput: 3, CacheWrite: 3, Output: 2_500_000_000}))
+		Expect(price).To(Equal(llm.Price{Input: 3, CachedInput: 3, CacheWrite: 3, LongCacheWrite: 3, Output: 2_500_000_000}))
 		Expect(price.Cost(conversation.Usage{InputTokens: 1, CacheReadTokens: 5, OutputTokens: 1_000_000})).To(Equal(money.USD(2_500_000_000)))
 	})
 
@@ -96,4 +96,33 @@ var _ = Describe("the price table", func() {
 		Entry(nil, "output: 0}", "output: 1e99}", "want a price, from 0"),
 		Entry(nil, "output: 0}", "output: many}", "number"),
 	)
+})
+
+var _ = Describe("the price of what is written to a cache", func() {
+	It("is that of the time that the settings ask for", func() {
+		p, err := llm.LoadPrices("p.yaml", []byte("version: 1\ndate: 2026-01-02\nsource: here\nprices: {v: {m: {input: 4, cached_input: 0.4, cache_write: 5, cache_write_1h: 8, output: 20}, n: {input: 4, cache_write: 5, output: 20}}}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		u := conversation.Usage{InputTokens: 1_000_000, CacheReadTokens: 300_000, CacheWriteTokens: 500_000}
+		for model, want := range map[string][2]float64{"m": {0.8 + 0.12 + 2.5, 0.8 + 0.12 + 4}, "n": {0.8 + 1.2 + 2.5, 0.8 + 1.2 + 2.5}} {
+			price, ok := p.Price("v", model)
+			Expect(ok).To(BeTrue())
+			Expect(price.For(llm.Settings{CacheTTL: "5m"}).Cost(u).Float()).To(BeNumerically("~", want[0], 1e-9), model)
+			Expect(price.For(llm.Settings{CacheTTL: "1h"}).Cost(u).Float()).To(BeNumerically("~", want[1], 1e-9), model)
+			Expect(price.For(llm.Settings{CacheMessages: true})).To(Equal(price))
+		}
+	})
+	It("is known of every model of Anthropic, for an hour too", func() {
+		p, err := llm.DefaultPrices()
+		Expect(err).NotTo(HaveOccurred())
+		seen := 0
+		for _, m := range p.Models() {
+			if price, ok := p.Price(m.Vendor, m.Model); ok && m.Vendor == "anthropic" {
+				seen++
+				Expect(price.CachedInput).To(BeNumerically("<", price.Input), m.Model)
+				Expect(price.CacheWrite).To(Equal(price.Input*5/4), m.Model)
+				Expect(price.LongCacheWrite).To(Equal(2*price.Input), m.Model)
+			}
+		}
+		Expect(seen).To(BeNumerically(">", 10))
+	})
 })

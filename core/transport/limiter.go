@@ -21,12 +21,13 @@ type Limits struct {
 	TokensPerMinute int
 	// Clock tells when the next request may begin. It is needed for the two limits by the minute. With it a vendor that says that it is too much is believed for all requests, not only for those that it refused: none begins before the time that it names, if that is within a minute,
 	// and where it says so again within ten seconds, they begin no faster than a little below what it has answered lately; with its replies the pace grows again.
+	// What its replies say is left of a model's limits (x-ratelimit-remaining-*, anthropic-ratelimit-*) is not overdrawn: where a limit has no room for a request of that model, see [ForModel], it waits until there is, if that is within a minute.
 	Clock clock.Clock
 }
 
 // Limiter makes requests wait until the limits allow them, in the order in which they came. A request whose context ends while it waits takes nothing of any limit. One limiter serves one vendor and key; share it between the models that call it.
 func Limiter(limits Limits, next http.RoundTripper) http.RoundTripper {
-	l := &limiter{next: next, clock: limits.Clock, gate: make(chan struct{}, 1)}
+	l := &limiter{next: next, clock: limits.Clock, gate: make(chan struct{}, 1), quotas: map[string]*quota{}}
 	if limits.Concurrency > 0 {
 		l.slots = make(chan struct{}, limits.Concurrency)
 	}
@@ -95,44 +96,96 @@ type limiter struct {
 	paid   time.Time // when the tokens of all requests so far are paid for
 	hold   time.Time // before this the vendor wants no request
 	pace   pace
-	began  int // requests so far
-	cut    int // requests that had begun when the concurrency was last halved
-	held   int // slots held back
-	owed   int // slots to hold back as soon as they are released
-	earned int // good replies since the concurrency last changed
+	quotas map[string]*quota // by model
+	began  int               // requests so far
+	cut    int               // requests that had begun when the concurrency was last halved
+	held   int               // slots held back
+	owed   int               // slots to hold back as soon as they are released
+	earned int               // good replies since the concurrency last changed
 }
 
 func (l *limiter) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := l.enter(req); err != nil {
+	begun, err := l.enter(req)
+	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	number := l.begin()
 	resp, err := l.next.RoundTrip(req)
 	if err != nil {
 		l.release()
 		return nil, err
 	}
-	l.adapt(number, resp)
+	l.adapt(begun, resp)
 	resp.Body = &body{ReadCloser: resp.Body, done: func(error) { l.release() }}
 	return resp, nil
 }
 
+// begun is a request that has begun.
+type begun struct {
+	number  int
+	quota   *quota // of its model; nil where nobody says which that is
+	cost    charge
+	place   int    // among the model's requests
+	charged charge // to the model's requests until then
+}
+
 // enter waits until the request may begin.
-func (l *limiter) enter(req *http.Request) error {
+func (l *limiter) enter(req *http.Request) (begun, error) {
 	ctx := req.Context()
 	if sum, ok := ctx.Value(waitKey{}).(*atomic.Int64); ok && l.clock != nil {
 		came := l.clock.Now()
 		defer func() { sum.Add(int64(l.clock.Now().Sub(came))) }()
 	}
-	if err := l.acquire(ctx); err != nil {
-		return err
+	// A model's own limits come first, so that nothing that other models wait for is kept meanwhile.
+	b := begun{quota: l.quota(ctx), cost: charge{1, float64(max(req.ContentLength, 0)) / bytesPerToken, 1}}
+	if err := l.room(ctx, &b); err != nil {
+		return b, err
 	}
-	if err := l.wait(ctx, req); err != nil {
-		l.release()
-		return err
+	err := l.acquire(ctx)
+	if err == nil {
+		if err = l.wait(ctx, req); err != nil {
+			l.release()
+		}
 	}
-	return nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		if b.quota != nil {
+			b.quota.giveBack(b.cost)
+		}
+		return b, err
+	}
+	l.began++
+	b.number = l.began
+	return b, nil
+}
+
+// room waits until the limits of the request's model have room for it.
+func (l *limiter) room(ctx context.Context, b *begun) error {
+	q := b.quota
+	if q == nil {
+		return nil
+	}
+	select {
+	case q.gate <- struct{}{}:
+		defer func() { <-q.gate }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	for {
+		l.mu.Lock()
+		now := l.clock.Now()
+		turn := q.turn(now, b.cost)
+		if !turn.After(now) {
+			b.place, b.charged = q.take(now, b.cost)
+			l.mu.Unlock()
+			return nil
+		}
+		l.mu.Unlock()
+		if err := l.clock.Sleep(ctx, turn.Sub(now)); err != nil {
+			return err
+		}
+	}
 }
 
 func (l *limiter) acquire(ctx context.Context) error {
@@ -163,20 +216,16 @@ func (l *limiter) release() {
 	}
 }
 
-// begin numbers a request.
-func (l *limiter) begin() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.began++
-	return l.began
-}
-
 // adapt changes concurrency and pace by what the vendor answered. Of the requests that were under way when they were lowered, none lowers them again.
-func (l *limiter) adapt(number int, resp *http.Response) {
+func (l *limiter) adapt(b begun, resp *http.Response) {
 	tooMuch := TooMuch(resp.StatusCode)
+	number := b.number
 	l.mu.Lock()
 	if l.clock != nil {
 		now := l.clock.Now()
+		if b.quota != nil {
+			b.quota.hear(now, b.place, b.charged, resp.Header)
+		}
 		switch {
 		case tooMuch:
 			held := l.hold
@@ -272,6 +321,20 @@ func (l *limiter) wait(ctx context.Context, req *http.Request) error {
 			return err
 		}
 	}
+}
+
+// quota is that of the model that a request's context names.
+func (l *limiter) quota(ctx context.Context) *quota {
+	model, ok := ctx.Value(modelKey{}).(string)
+	if !ok || l.clock == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.quotas[model] == nil {
+		l.quotas[model] = &quota{gate: make(chan struct{}, 1)}
+	}
+	return l.quotas[model]
 }
 
 // turn is when the next request may begin.

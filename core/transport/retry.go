@@ -218,33 +218,14 @@ func RetryAfter(h http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// budgets are the headers in which vendors tell what is left of a limit, and when it is full again.
-var budgets = [...]struct{ remaining, reset string }{
-	{"X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"}, // OpenAI, Azure, Groq
-	{"X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
-	{"Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
-	{"Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
-	{"Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
-	{"Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
-}
-
 // Reset returns how long it takes until the limits are full again of which nothing is left, by what the reply to a refused request says: in x-ratelimit-reset-requests and -tokens as a duration such as 6m0s or in seconds, in anthropic-ratelimit-*-reset as a date of RFC 3339, which now is subtracted from.
 // A limit that does not say what is left counts too, one that has something left does not. A date that has passed is 0.
 func Reset(h http.Header, now time.Time) (longest time.Duration, ok bool) {
 	for _, b := range budgets {
-		reset := strings.TrimSpace(h.Get(b.reset))
-		if left, err := strconv.ParseFloat(strings.TrimSpace(h.Get(b.remaining)), 64); reset == "" || err == nil && left > 0 {
+		if left, err := strconv.ParseFloat(strings.TrimSpace(h.Get(b.remaining)), 64); err == nil && left > 0 {
 			continue
 		}
-		d, known := number(reset, time.Second)
-		if !known {
-			if parsed, err := time.ParseDuration(reset); err == nil && parsed >= 0 {
-				d, known = parsed, true
-			} else if date, err := time.Parse(time.RFC3339, reset); err == nil {
-				d, known = max(date.Sub(now), 0), true
-			}
-		}
-		if known {
+		if d, known := resets(h.Get(b.reset), now); known {
 			longest, ok = max(longest, d), true
 		}
 	}

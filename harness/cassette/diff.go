@@ -196,8 +196,14 @@ func one(a, b *tree, path, role string, to *[]change) {
 	if role == "" {
 		role = there.role()
 	}
+	if there.kind == '{' && len(there.names) == 1 && there.names[0] == bedrockPoint {
+		path = join(path, bedrockPoint) // an entry of a list that is nothing but this
+	}
 	*to = append(*to, change{path, role, a, b})
 }
+
+// bedrockPoint marks in a list up to where Bedrock is to keep the prompt. The model does not see it.
+const bedrockPoint = "cachePoint"
 
 // prefix counts the messages at the beginning that two bodies share.
 func prefix(s *shape, a, b string) int {

@@ -91,5 +91,11 @@ var _ = DescribeTable("a difference of two requests to Bedrock is told by what i
 		r.Body = strings.Replace(r.Body, `"type":"object"`, `"type":"array"`, 1)
 	}, cassette.ClassToolSchema),
 	Entry("sampling", func(r *cassette.Request) { r.Body = strings.Replace(r.Body, "0.5", "0.6", 1) }, cassette.ClassSampling),
+	Entry("a point behind the instructions", func(r *cassette.Request) {
+		r.Body = strings.Replace(r.Body, `{"text":"brief"}`, `{"text":"brief"},{"cachePoint":{"type":"default"}}`, 1)
+	}, cassette.ClassTransport),
+	Entry("a point behind the conversation", func(r *cassette.Request) {
+		r.Body = strings.Replace(r.Body, `"toolUseId":"x"}}],"role":"user"`, `"toolUseId":"x"}},{"cachePoint":{"type":"default","ttl":"1h"}}],"role":"user"`, 1)
+	}, cassette.ClassTransport),
 	Entry("limit", func(r *cassette.Request) { r.Body = strings.Replace(r.Body, `maxTokens":5`, `maxTokens":6`, 1) }, cassette.ClassParameters),
 )

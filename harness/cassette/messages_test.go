@@ -90,7 +90,7 @@ var _ = Describe("what a reply of messages says", func() {
 	}
 
 	It("is the same whole and streamed, with the tokens that the cache had", func() {
-		want := cassette.Reply{Text: "Looking.", Calls: []string{"f", "g"}, Usage: &cassette.Usage{Input: 40, Output: 9, Cached: 30, Reasoning: 4}}
+		want := cassette.Reply{Text: "Looking.", Calls: []string{"f", "g"}, Usage: &cassette.Usage{Input: 40, Output: 9, Cached: 30, Written: 3, Reasoning: 4}}
 		Expect(read(nil, `{"type":"message","content":[{"type":"thinking","thinking":"Hm"},{"type":"text","text":"Looking."},{"type":"tool_use","name":"f","input":{"text":"x","name":"y"}},{"type":"tool_use","name":"g","input":{}}],"usage":{"input_tokens":7,"cache_creation_input_tokens":3,"cache_read_input_tokens":30,"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`)).To(Equal(want))
 		stream := func(delta string) string {
 			var b strings.Builder
@@ -108,6 +108,6 @@ var _ = Describe("what a reply of messages says", func() {
 		header := http.Header{"Content-Type": {"text/event-stream; charset=utf-8"}}
 		Expect(read(header, stream(`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"input_tokens":7,"cache_creation_input_tokens":3,"cache_read_input_tokens":30,"output_tokens":9,"output_tokens_details":{"thinking_tokens":4}}}`))).To(Equal(want))
 		short := read(header, stream(`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":9}}`))
-		Expect(short.Usage).To(Equal(&cassette.Usage{Input: 40, Output: 9, Cached: 30}), "an older stream counts its input once")
+		Expect(short.Usage).To(Equal(&cassette.Usage{Input: 40, Output: 9, Cached: 30, Written: 3}), "an older stream counts its input once")
 	})
 })

@@ -15,8 +15,8 @@ type Reply struct {
 	Usage *Usage
 }
 
-// Usage counts the tokens of a response, cached ones and those of reasoning included in the sums.
-type Usage struct{ Input, Output, Cached, Reasoning int }
+// Usage counts the tokens of a response, those that were read from a cache (Cached) or written to one (Written) and those of reasoning included in the sums.
+type Usage struct{ Input, Output, Cached, Written, Reasoning int }
 
 // Reply reads the response of an interaction; false where it is no reply of a model, or an error.
 func (i *Interaction) Reply() (Reply, bool) {
@@ -100,9 +100,9 @@ func (r *replyReader) read(s *shape, t *tree) {
 	u.Output, _ = t.number(s.reply.output)
 	u.Cached, _ = t.number(s.reply.cached)
 	u.Reasoning, _ = t.number(s.reply.reasoning)
-	if s.reply.unsummed != "" {
-		written, _ := t.number(s.reply.unsummed)
-		u.Input += u.Cached + written
+	u.Written, _ = t.number(s.reply.written)
+	if s.reply.unsummed {
+		u.Input += u.Cached + u.Written
 	}
 	if s.reply.beside {
 		u.Output += u.Reasoning
@@ -139,7 +139,7 @@ func (f *File) Calls() []string {
 	var own, asked []string
 	for n := range f.Interactions {
 		i := &f.Interactions[n]
-		if i.Extra.Judge != "" {
+		if !i.agents() {
 			continue
 		}
 		if i.Request.Method == Method {
@@ -158,12 +158,18 @@ func (f *File) Calls() []string {
 	return asked
 }
 
+// agents reports that an interaction is part of what the agent did and said: it is no check's, and no request for embeddings, which have no text.
+func (i *Interaction) agents() bool {
+	s := shapeOf(i.Request.URL)
+	return i.Extra.Judge == "" && (s == nil || s.reply.text != "")
+}
+
 func toolName(rawURL string) string { return strings.TrimPrefix(rawURL, "tool:///") }
 
 // Answer returns what the last reply of the agent's model says, "" where none has a text.
 func (f *File) Answer() string {
 	for n := len(f.Interactions) - 1; n >= 0; n-- {
-		if f.Interactions[n].Extra.Judge != "" {
+		if !f.Interactions[n].agents() {
 			continue
 		}
 		if r, ok := f.Interactions[n].Reply(); ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // responseHeaders is the allow-list for responses, names or their beginnings where they end in *. Dates, cookies, the names of servers and the ids of their transport are never kept.
-var responseHeaders = []string{"Anthropic-Ratelimit-*", "Content-Encoding", "Content-Type", "Location", "Retry-After", "Retry-After-Ms", "X-Amzn-Errortype", "X-Ratelimit-*", "X-Should-Retry"}
+var responseHeaders = []string{"Anthropic-Ratelimit-*", "Content-Encoding", "Content-Type", "Location", "Retry-After", "Retry-After-Ms", "X-Amzn-Bedrock-Input-Token-Count", "X-Amzn-Errortype", "X-Ratelimit-*", "X-Should-Retry"}
 
 // requestIDs are kept of errors only, where the id is part of what the user is told.
 var requestIDs = []string{"Request-Id", "X-Amzn-Requestid", "X-Request-Id"}

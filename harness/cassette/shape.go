@@ -55,8 +55,10 @@ type replyPaths struct {
 	text, call                       string // of a whole response: the answer, and the names of the tools that it calls
 	pieces, callPiece                string // the same in the events of a stream
 	input, output, cached, reasoning string // tokens, in a response or an event
-	unsummed                         string // tokens of the input that input leaves out, as it leaves out cached ones then; "" where it has them all
+	written                          string // tokens of the input that were written to a cache
 	within                           string // the member of an event that holds a whole response; "" for none
+	// unsummed says that input counts neither what was read from a cache nor what was written to one.
+	unsummed bool
 	// beside says that the vendor counts reasoning beside the output, not within.
 	beside bool
 	// unsaid is a member that is true in what is no part of the answer, such as a thought.
@@ -227,7 +229,7 @@ var shapes = []shape{
 			pieces: "delta.text", callPiece: "content_block.name",
 			input: "usage.input_tokens", output: "usage.output_tokens",
 			cached: "usage.cache_read_input_tokens", reasoning: "usage.output_tokens_details.thinking_tokens",
-			unsummed: "usage.cache_creation_input_tokens", within: "message",
+			written: "usage.cache_creation_input_tokens", unsummed: true, within: "message",
 		},
 	},
 	{
@@ -316,8 +318,55 @@ var shapes = []shape{
 			text: "output.message.content[].text", call: "output.message.content[].toolUse.name",
 			pieces: "delta.text", callPiece: "start.toolUse.name",
 			input: "usage.inputTokens", output: "usage.outputTokens",
-			cached: "usage.cacheReadInputTokens", unsummed: "usage.cacheWriteInputTokens",
+			cached: "usage.cacheReadInputTokens", written: "usage.cacheWriteInputTokens", unsummed: true,
 		},
+	},
+	{
+		name:  "OpenAI embeddings",
+		paths: []string{"/embeddings"},
+		fields: []fieldClass{
+			{"model", ClassModel},
+			{"input", ClassUserInput},
+			{"user", ClassTransport},
+		},
+		texts: []textPart{{"input", PartUser}, {"input[]", PartUser}},
+		reply: replyPaths{input: "usage.prompt_tokens"},
+	},
+	{
+		name:     "Gemini embeddings",
+		paths:    []string{"/models/*:batchEmbedContents", "/models/*:embedContent"},
+		urlModel: true,
+		fields: []fieldClass{
+			{"model", ClassModel},
+			{"requests[].model", ClassModel},
+			{"content", ClassUserInput},
+			{"requests", ClassUserInput},
+			{"requests[].outputDimensionality", ClassParameters},
+			{"requests[].taskType", ClassParameters},
+		},
+		texts: []textPart{{"content.parts[].text", PartUser}, {"requests[].content.parts[].text", PartUser}},
+		reply: replyPaths{input: "usageMetadata.promptTokenCount"},
+	},
+	{
+		// The bodies are those of the model's maker: Amazon's and Cohere's embeddings, and Anthropic's messages.
+		name:     "Bedrock InvokeModel",
+		paths:    []string{"/model/*/invoke"},
+		urlModel: true,
+		messages: "messages",
+		fields: []fieldClass{
+			{"inputText", ClassUserInput},
+			{"texts", ClassUserInput},
+			{"system", ClassSystemPrompt},
+			{"messages", ClassHistory},
+			{"messages[role=user]", ClassUserInput},
+			{"tools", ClassToolSchema},
+			{"tools[].description", ClassToolDescription},
+			{"temperature", ClassSampling},
+			{"top_p", ClassSampling},
+			{"top_k", ClassSampling},
+		},
+		texts: []textPart{{"inputText", PartUser}, {"texts[]", PartUser}},
+		reply: replyPaths{input: "inputTextTokenCount"},
 	},
 }
 

@@ -41,6 +41,7 @@ import (
 	"strings"
 
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/strict"
 )
 
@@ -56,6 +57,8 @@ type Options struct {
 	Dir string
 	// Checks are the kinds of checks, Invariants the names of invariants, Metrics the names that gates may bound, Vendors those of providers.
 	Checks, Invariants, Metrics, Vendors []string
+	// Bounds are what vendors take of a model's settings at most, by vendor; nil bounds nothing. One that is not in it has no setting of a cache.
+	Bounds map[string]llm.Bounds
 	// Compared are the metrics that a regression gate may name.
 	Compared []string
 	// Drift are the classes of drift.
@@ -101,7 +104,7 @@ type Dataset struct {
 	Providers []Provider
 	// Spare are the providers of role spare: columns where the command line names them, whose cassettes the dataset keeps.
 	Spare []Provider
-	// Roles are the providers of role judge or user, which are no columns.
+	// Roles are the providers of role judge, user or embed, which are no columns.
 	Roles []Provider
 	// Gates are those that the file names, in its order.
 	Gates []Gate

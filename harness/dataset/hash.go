@@ -58,8 +58,8 @@ func (t *text) later(key string, n strict.Node) {
 
 func (t *text) checks(list []Check, d *Dataset) {
 	for _, c := range list {
-		if c.Kind == kindJudge {
-			t.judges(c.Args, d)
+		if role, asks := asked[c.Kind]; asks {
+			t.asked(role, c.Args, d)
 		}
 		t.string(c.Kind)
 		t.node(c.Args)
@@ -71,11 +71,11 @@ func (t *text) checks(list []Check, d *Dataset) {
 	}
 }
 
-// kindJudge is the kind of check that asks the providers of role judge.
-const kindJudge = "judge"
+// asked are the roles of the providers that kinds of checks ask.
+var asked = map[string]string{"judge": RoleJudge, "embedding_similarity": RoleEmbed}
 
-// judges appends who a check asks and what they are told: another judge is another measure.
-func (t *text) judges(args strict.Node, d *Dataset) {
+// asked appends whom a check asks and what judges are told: another judge is another measure, and so is another space of vectors.
+func (t *text) asked(role string, args strict.Node, d *Dataset) {
 	var named []string
 	switch of := args.Get("provider"); of.Kind() {
 	case strict.String:
@@ -85,10 +85,12 @@ func (t *text) judges(args strict.Node, d *Dataset) {
 			named = append(named, n.Text())
 		}
 	}
-	t.string("judge")
-	t.string(d.options.Judging)
+	t.string(role)
+	if role == RoleJudge {
+		t.string(d.options.Judging)
+	}
 	for _, v := range d.Roles {
-		if v.Role != RoleJudge || named != nil && !slices.Contains(named, v.ID) {
+		if v.Role != role || named != nil && !slices.Contains(named, v.ID) {
 			continue
 		}
 		t.strings([]string{v.ID, v.Vendor, v.Model, v.BaseURL})

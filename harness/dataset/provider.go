@@ -35,7 +35,7 @@ type Provider struct {
 	Agent Agent
 	// Target is the provider's own program under test; nil where it has none.
 	Target *Target
-	// Role is "" for a column, else [RoleJudge], [RoleUser] or [RoleSpare].
+	// Role is "" for a column, else [RoleJudge], [RoleUser], [RoleEmbed] or [RoleSpare].
 	Role string
 	// Limits bound the requests to the provider.
 	Limits ProviderLimits
@@ -56,7 +56,7 @@ type providerKeys struct {
 	APIKeyEnv  *string             `yaml:"api_key_env" schema:"variable"`
 	Agent      strict.Node         `yaml:"agent" schema:"agent" doc:"in place of the agent of the dataset"`
 	Target     strict.Node         `yaml:"target" schema:"target" doc:"a program under test, in place of the agent or target of the dataset"`
-	Role       *string             `yaml:"role" values:"judge,user,spare" doc:"no column: it scores answers, speaks for simulated users, or waits for --provider to name it"`
+	Role       *string             `yaml:"role" values:"judge,user,embed,spare" doc:"no column: it scores answers, speaks for simulated users, turns texts into vectors, or waits for --provider to name it"`
 	Price      *priceKeys          `yaml:"price" doc:"USD per million tokens"`
 	Limits     *providerLimitsKeys `yaml:"limits"`
 
@@ -69,6 +69,9 @@ type providerKeys struct {
 	ParallelToolCalls *bool         `yaml:"parallel_tool_calls"`
 	ReasoningEffort   *string       `yaml:"reasoning_effort"`
 	Thinking          *thinkingKeys `yaml:"thinking" doc:"how the model thinks before it answers"`
+	CacheTTL          *string       `yaml:"cache_ttl" values:"5m,1h" doc:"anthropic, bedrock: how long the vendor is asked to keep the instructions"`
+	CacheMessages     *bool         `yaml:"cache_messages" doc:"anthropic, bedrock: the vendor is asked to keep the conversation too"`
+	PromptCacheKey    *string       `yaml:"prompt_cache_key" schema:"filled_or_null" doc:"openai: groups requests whose prompts begin alike"`
 	Capabilities      *string       `yaml:"capabilities" values:"strict" doc:"what the vendor cannot take is an error"`
 }
 
@@ -188,8 +191,16 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 		if (v.Role == "" || v.Role == RoleSpare) && d.TargetOf(v) != nil {
 			decidesItself(n, p)
 		}
+		if v.Role == RoleEmbed {
+			onlyEmbeds(n, p)
+		}
 		keys.check(n, p)
 		keys.checkVendor(n, p)
+		if d.options.Bounds != nil {
+			for _, out := range d.options.Bounds[v.Vendor].Check(v.Vendor, v.Settings) {
+				p.Key(out.Setting).Add(n.Get(out.Setting).Pos(), out.Hint, "%s", out.Problem)
+			}
+		}
 	default:
 		p.WrongType(n, "a provider: vendor:model, or a mapping")
 		return v, false
@@ -246,6 +257,7 @@ func (k *providerKeys) settings(n strict.Node, v *Provider, p *strict.Problems) 
 		ToolChoice: value(k.ToolChoice), ParallelToolCalls: k.ParallelToolCalls, ReasoningEffort: value(k.ReasoningEffort),
 	}
 	v.Settings.Strict = k.Capabilities != nil
+	v.Settings.CacheTTL, v.Settings.CacheMessages, v.Settings.PromptCacheKey = value(k.CacheTTL), value(k.CacheMessages), value(k.PromptCacheKey)
 	v.APIVersion, v.Region = value(k.APIVersion), value(k.Region)
 	if t := k.Thinking; t != nil {
 		v.Settings.Thinking = llm.Thinking{BudgetTokens: t.BudgetTokens, Effort: value(t.Effort), Level: value(t.Level)}
@@ -308,6 +320,10 @@ func (k *providerKeys) check(n strict.Node, p *strict.Problems) {
 	if k.TopP != nil && (*k.TopP < 0 || *k.TopP > 1) {
 		q, pos := at("top_p")
 		q.Add(pos, "", "want a number from 0 to 1")
+	}
+	if k.PromptCacheKey != nil && *k.PromptCacheKey == "" {
+		q, pos := at("prompt_cache_key")
+		q.Add(pos, "leave it out, or name what the prompts have in common", "the text is empty")
 	}
 	if k.MaxTokens != nil && *k.MaxTokens < 1 {
 		q, pos := at("max_tokens")
@@ -388,6 +404,17 @@ func decidesItself(n strict.Node, p *strict.Problems) {
 		case "id", "provider", "model", "base_url", "price", "role", "agent", "target":
 		default:
 			p.Add(key.Pos(), "the program is told id, provider and model, and sends its own requests", "key %q does nothing here: the target decides it itself", key.Name)
+		}
+	}
+}
+
+// onlyEmbeds refuses what means nothing to a model that turns texts into vectors.
+func onlyEmbeds(n strict.Node, p *strict.Problems) {
+	for key := range n.Fields() {
+		switch key.Name {
+		case "id", "provider", "model", "base_url", "region", "api_key_env", "price", "role", "limits":
+		default:
+			p.Add(key.Pos(), "leave it out; how long vectors are is said by dimensions, in the check", "key %q does nothing here: a provider of role embed answers with vectors", key.Name)
 		}
 	}
 }

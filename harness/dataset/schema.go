@@ -207,10 +207,10 @@ func (b schemaOf) kinds() schema {
 	return kinds
 }
 
-// within is a check that lies in another: it has a threshold and no other modifier, and asks no judge.
+// within is a check that lies in another: it has a threshold and no other modifier, and asks no model.
 func (b schemaOf) within() schema {
 	kinds := b.kinds()
-	delete(kinds, kindJudge)
+	maps.DeleteFunc(kinds, func(kind string, _ any) bool { return asked[kind] != "" })
 	inner := schema{"type": "object", "properties": maps.Clone(kinds), "additionalProperties": len(kinds) == 0, "minProperties": 1, "maxProperties": 1}
 	kinds["not"] = strict.AnyOf(filledText, inner)
 	kinds["threshold"] = b.s.Named["share_or_null"]()

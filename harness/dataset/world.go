@@ -90,6 +90,7 @@ type ProviderLimits struct {
 const (
 	RoleJudge = "judge" // scores answers
 	RoleUser  = "user"  // speaks for simulated users
+	RoleEmbed = "embed" // turns texts into vectors
 	RoleSpare = "spare" // is a column only where the command line names it
 )
 

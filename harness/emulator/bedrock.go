@@ -29,6 +29,8 @@ type bedrock struct{ *engine }
 type bedrockCall struct {
 	model   string
 	streams bool
+	// invokes says that the body is that of the model's maker, and no Converse.
+	invokes bool
 }
 
 // bedrockError is a refusal in the vendor's words. kind stands in a header.
@@ -72,6 +74,11 @@ func (b *bedrock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := &query{model: c.model, attempt: attempt(r.Header.Get("X-Stainless-Retry-Count"))}
+	if c.invokes {
+		q.digest = seed(root.digest()).mix(sha256.Sum256([]byte(c.model)))
+		b.embed(w, q, &root)
+		return
+	}
 	// The model stands in the address. Whether the reply is a stream takes no part: it says the same then.
 	q.digest = seed(root.digest()).mix(sha256.Sum256([]byte(c.model)))
 	req, e := readBedrock(&root, q)
@@ -107,10 +114,10 @@ func (b *bedrock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (b *bedrock) admit(r *http.Request) (bedrockCall, *bedrockError) {
 	name, way, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), bedrockPath), "/")
 	model, err := url.PathUnescape(name)
-	c := bedrockCall{model: model, streams: way == "converse-stream"}
+	c := bedrockCall{model: model, streams: way == "converse-stream", invokes: way == "invoke"}
 	switch {
-	case err != nil || model == "" || way != "converse" && !c.streams:
-		return c, &bedrockError{404, "UnknownOperationException", "The emulator has no " + printable(r.Method) + " " + printable(r.URL.Path) + ", only POST " + bedrockPath + "MODEL/converse and /converse-stream"}
+	case err != nil || model == "" || way != "converse" && !c.streams && !c.invokes:
+		return c, &bedrockError{404, "UnknownOperationException", "The emulator has no " + printable(r.Method) + " " + printable(r.URL.Path) + ", only POST " + bedrockPath + "MODEL/converse, /converse-stream and /invoke"}
 	case r.Method != http.MethodPost:
 		return c, &bedrockError{405, "MethodNotAllowedException", "Not allowed to " + printable(r.Method)}
 	}

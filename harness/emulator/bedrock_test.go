@@ -282,7 +282,8 @@ var _ = Describe("the Converse format", func() {
 		for authorization, status := range map[string]int{"Bearer " + key: 200, "AWS4-HMAC-SHA256 Credential=" + key + "/20260101/us-east-1/bedrock/aws4_request, SignedHeaders=host, Signature=0": 200, "Bearer other-key": 403, "": 403} {
 			Expect(postConverse(h, "converse", converse("", hi), "Authorization", authorization).Code).To(Equal(status), authorization)
 		}
-		Expect(postConverse(h, "invoke", "{}").Code).To(Equal(404))
+		Expect(postConverse(h, "count-tokens", "{}").Code).To(Equal(404))
+		Expect(postConverse(h, "invoke", "{}").Body.String()).To(ContainSubstring("emulator_unsupported"))
 		Expect(postConverse(h, "converse", converse("", converseUser("malformed"))).Body.String()).To(ContainSubstring("emulator_unsupported"))
 		Expect(postConverse(h, "converse-stream", converse("", converseUser("malformed"))).Body.String()).To(ContainSubstring(`"input":"{\"pa"`))
 	})

@@ -27,6 +27,7 @@ const maxDimensions = 4096
 const (
 	openAIEmbedTexts = 2048
 	geminiEmbedTexts = 100
+	cohereEmbedTexts = 96
 )
 
 // embed makes a vector of norm 1 of a text. It stands in for a model: the vector counts the text's words and, at a smaller weight, the runs of three letters in them, each at a place that its hash says. So equal texts have equal vectors, texts with many words in common have similar ones, and nothing is known of meaning.

@@ -9,7 +9,7 @@
 //   - OpenAI's Chat Completions at POST /v1/chat/completions and Responses at POST /v1/responses, and Anthropic's Messages at POST /v1/messages, blocking and streamed;
 //   - the Gemini API at POST /v1beta/models/MODEL:generateContent and :streamGenerateContent (or /v1/...), the latter as a JSON array or, with alt=sse, as events;
 //   - Bedrock's Converse at POST /model/MODEL/converse and /converse-stream, the latter as frames of the binary event stream;
-//   - embeddings at POST /v1/embeddings and at /v1beta/models/MODEL:embedContent and :batchEmbedContents.
+//   - embeddings at POST /v1/embeddings, at /v1beta/models/MODEL:embedContent and :batchEmbedContents, and for the models of Titan and of Cohere at /model/MODEL/invoke.
 //
 // A script says the same in each. Where a format has no word for something it takes that of its vendor: Gemini has no refusal, so that one is a text that a filter ended, and it withholds calls whose arguments are no JSON object.
 //

@@ -127,6 +127,47 @@ func (m budgeted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Eve
 	}
 }
 
+// boundEmbedder reserves before each request of an embedder, where there is a budget, and tells limits in tokens what it needs: a reply has none beside those of the texts.
+type boundEmbedder struct {
+	llm.Embedder
+	budget *Budget // nil for none
+	cost   func(llm.Response) (money.USD, bool)
+	live   func() bool
+}
+
+// Embed implements [llm.Embedder].
+func (e boundEmbedder) Embed(ctx context.Context, req llm.EmbedRequest) (got llm.Embeddings, err error) {
+	bytes := 0
+	for _, text := range req.Texts {
+		bytes += len(text)
+	}
+	if e.budget != nil {
+		reserved, ok := e.cost(llm.Response{Usage: conversation.Usage{InputTokens: (bytes + 1) / 2}})
+		if !ok {
+			return got, fmt.Errorf("%w: no price is known", errBudget)
+		}
+		if err := e.budget.reserve(ctx, reserved); err != nil {
+			return got, err
+		}
+		defer func() {
+			cost := reserved // also where the vendor does not count its tokens
+			if known, ok := e.cost(llm.Response{Usage: got.Usage}); ok && got.Usage.InputTokens > 0 {
+				cost = known
+			}
+			if err != nil || !e.live() {
+				cost = 0
+			}
+			e.budget.settle(reserved, cost)
+		}()
+	}
+	ctx, tokens := transport.WithTokens(ctx, (bytes+bytesPerToken-1)/bytesPerToken)
+	got, err = e.Embedder.Embed(ctx, req)
+	if got.Usage.InputTokens > 0 {
+		tokens.Settle(got.Usage.InputTokens)
+	}
+	return got, err
+}
+
 // metered tells limits in tokens what each call needs: before it a token for four bytes and the reply's bound where the request sets one, after it what it has used.
 type metered struct{ llm.Model }
 

@@ -35,6 +35,8 @@ type Column struct {
 	Target *dataset.Target
 	// Model builds the model of one item over the transport and on the clock of that item.
 	Model func(item *dataset.Item, transport http.RoundTripper, c clock.Clock) (llm.Model, error)
+	// Embedder builds, in place of Model, what turns texts into vectors; set in columns of [Options.Embedders] alone.
+	Embedder func(transport http.RoundTripper, c clock.Clock) (llm.Embedder, error)
 	// Live is the transport below the recorder; nil where the run must not dial.
 	Live http.RoundTripper
 	// Scripted models send no requests: there is nothing to record or replay but tools.
@@ -60,8 +62,10 @@ type Options struct {
 	Users map[string]*Column
 	// Judges are the providers that score answers, by id, made like columns.
 	Judges map[string]*Column
-	Tools  Tools
-	Mode   replay.Mode
+	// Embedders are the providers that turn texts into vectors, by id.
+	Embedders map[string]*Column
+	Tools     Tools
+	Mode      replay.Mode
 	// OnlyStale records, in mode record, only what a replay finds missing or stale; what is fresh stays and is judged from its cassette.
 	OnlyStale bool
 	// Repeat and Timeout override the items' own where they are set.

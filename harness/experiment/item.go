@@ -109,7 +109,7 @@ type itemRun struct {
 	folder string
 	// known are the secrets of which excerpts may hold parts.
 	known []string
-	// overhead is what judges and the simulated user cost.
+	// overhead is what judges, embedders and the simulated user cost.
 	overhead money.USD
 	// cassette is what the line says of the recording; nil in live mode.
 	cassette *eval.CassetteInfo
@@ -347,6 +347,15 @@ func (r *itemRun) modelOf(c *Column, rt http.RoundTripper, live func() bool) (ll
 	return budgeted{Model: model, budget: r.opts.Budget, cost: c.Cost, live: live}, nil
 }
 
+// embedderOf is what turns texts into vectors for a column; live as in modelOf.
+func (r *itemRun) embedderOf(c *Column, rt http.RoundTripper, live func() bool) (llm.Embedder, error) {
+	embedder, err := c.Embedder(rt, r.session.Clock())
+	if err != nil || r.mode == replay.Replay {
+		return embedder, err
+	}
+	return boundEmbedder{Embedder: embedder, budget: r.opts.Budget, cost: c.Cost, live: live}, nil
+}
+
 func (r *itemRun) ids() ident.Source {
 	return ident.Source{Seed: r.opts.Seed, Item: r.item.ID, Repeat: r.repeat}
 }
@@ -467,19 +476,19 @@ func (r *itemRun) look(line *eval.Result, out Outcome) {
 	}
 }
 
-// score runs the item's checks; those of a run that only replays are the ones that ask judges.
-func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, files score.Workspace, asked score.Judge) judged {
+// score runs the item's checks; those of a run that only replays are the ones that ask models.
+func (r *itemRun) score(ctx context.Context, line *eval.Result, out Outcome, files score.Workspace, asked asker) judged {
 	tokens := line.Usage.InputTokens + line.Usage.OutputTokens
 	item := score.Item{ID: r.item.ID, Provider: r.column.Provider.ID, Repeat: r.repeat, Group: r.item.Group, Tags: r.item.Tags, Vars: r.item.Vars, Metadata: r.item.Metadata}
 	cause := eval.CauseCheckCrash
 	run := func(turn int, checks []dataset.Check, c score.Case) {
-		c.Item, c.Expected, c.Redact, c.Judge = item, r.item.Expected, r.redact, asked
+		c.Item, c.Expected, c.Redact, c.Judge, c.Embedder = item, r.item.Expected, r.redact, asked, asked
 		for _, check := range r.compiledChecks(turn, checks) {
-			if r.opts.ReplayOnly && check.Kind != score.KindJudge {
+			if r.opts.ReplayOnly && check.Asks == 0 {
 				continue
 			}
 			result := check.Run(ctx, c)
-			if result.Status == eval.CheckUnjudged && check.Kind == score.KindJudge && check.Weight > 0 {
+			if result.Status == eval.CheckUnjudged && check.Asks > 0 && check.Weight > 0 {
 				cause = eval.CauseJudgeAnswer
 			}
 			line.Checks = append(line.Checks, result)

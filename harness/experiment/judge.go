@@ -3,6 +3,7 @@ package experiment
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/echoeval/echoeval/core/conversation"
 	"github.com/echoeval/echoeval/core/failure"
@@ -17,13 +18,19 @@ import (
 // errJudgeTimeout ends a question that takes longer than the whole item may.
 var errJudgeTimeout = errors.New("the judge took longer than the item's timeout")
 
-// judgeError says that a judge was not there to be asked.
+// judgeError says that a judge, or what embeds, was not there to be asked.
 type judgeError struct{ cause error }
 
 func (e *judgeError) Error() string { return "judging: " + e.cause.Error() }
 func (e *judgeError) Unwrap() error { return e.cause }
 
-// judges asks the judges of one item, one question after the other, for its checks. When one gives no answer, no other is asked.
+// asker answers what checks ask of models.
+type asker interface {
+	score.Judge
+	score.Embedder
+}
+
+// judges asks the models of one item's checks, one question after the other. When one gives no answer, no other is asked.
 type judges struct {
 	run *itemRun
 	n   int   // questions
@@ -31,30 +38,10 @@ type judges struct {
 }
 
 // Ask implements [score.Judge].
-func (j *judges) Ask(ctx context.Context, id string, q score.Question) (string, error) {
-	if j.err != nil {
-		return "", j.err
-	}
-	text, err := j.ask(ctx, id, q)
-	if err != nil {
-		j.err = err
-		return text, err
-	}
-	j.run.answers = append(j.run.answers, answer{id, q, text})
-	return text, nil
-}
-
-func (j *judges) ask(ctx context.Context, id string, q score.Question) (text string, err error) {
-	r := j.run
-	column := r.opts.Judges[id]
-	if column == nil {
-		return "", failure.New(failure.Internal, "provider %s cannot judge in this run", id)
-	}
-	j.n++
-	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout(), errJudgeTimeout)
-	defer cancel()
-	err = r.session.Ask(id, column.Live, func(way replay.Way) error {
-		model, err := r.modelOf(column, transport.Retry(transport.RetryConfig{Clock: way.Waiting, Random: r.random()}, way), way.Live)
+func (j *judges) Ask(ctx context.Context, id string, q score.Question) (text string, err error) {
+	err = j.ask(ctx, id, j.run.opts.Judges[id], func(ctx context.Context, column *Column, rt http.RoundTripper, live func() bool) error {
+		r := j.run
+		model, err := r.modelOf(column, rt, live)
 		if err != nil {
 			return err
 		}
@@ -65,30 +52,73 @@ func (j *judges) ask(ctx context.Context, id string, q score.Question) (text str
 		if cost, ok := column.Cost(llm.Response{Usage: reply.Finish.Usage}); ok {
 			r.overhead += cost
 		}
-		if cause := context.Cause(ctx); err != nil && cause != nil {
-			return cause
-		}
 		text = textOf(reply.Parts)
 		return err
 	})
+	if err == nil {
+		j.run.answers = append(j.run.answers, answer{judge: id, question: q, text: text})
+	}
 	return text, err
 }
 
-// judgeIDs are the providers that may judge.
-func judgeIDs(d *dataset.Dataset) []string {
+// Embed implements [score.Embedder].
+func (j *judges) Embed(ctx context.Context, id string, req llm.EmbedRequest) (vectors [][]float32, err error) {
+	err = j.ask(ctx, id, j.run.opts.Embedders[id], func(ctx context.Context, column *Column, rt http.RoundTripper, live func() bool) error {
+		embedder, err := j.run.embedderOf(column, rt, live)
+		if err != nil {
+			return err
+		}
+		got, err := embedder.Embed(ctx, req)
+		if cost, ok := column.Cost(llm.Response{Usage: got.Usage}); ok {
+			j.run.overhead += cost
+		}
+		vectors = got.Vectors
+		return err
+	})
+	if err == nil {
+		j.run.answers = append(j.run.answers, answer{judge: id, texts: req, vectors: vectors})
+	}
+	return vectors, err
+}
+
+// ask puts one question to a provider that is no column; rt stands where its requests are recorded and replayed.
+func (j *judges) ask(ctx context.Context, id string, column *Column, question func(ctx context.Context, column *Column, rt http.RoundTripper, live func() bool) error) error {
+	if j.err != nil {
+		return j.err
+	}
+	r := j.run
+	if column == nil {
+		j.err = failure.New(failure.Internal, "provider %s cannot be asked in this run", id)
+		return j.err
+	}
+	j.n++
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout(), errJudgeTimeout)
+	defer cancel()
+	j.err = r.session.Ask(id, column.Live, func(way replay.Way) error {
+		err := question(ctx, column, transport.Retry(transport.RetryConfig{Clock: way.Waiting, Random: r.random()}, way), way.Live)
+		if cause := context.Cause(ctx); err != nil && cause != nil {
+			return cause
+		}
+		return err
+	})
+	return j.err
+}
+
+// idsOf are the providers of a role.
+func idsOf(d *dataset.Dataset, role string) []string {
 	var ids []string
 	for _, p := range d.Roles {
-		if p.Role == dataset.RoleJudge {
+		if p.Role == role {
 			ids = append(ids, p.ID)
 		}
 	}
 	return ids
 }
 
-// Questions is how many questions the run puts to judges, at most.
+// Questions is how many questions the run puts to judges and embedders, at most.
 func (e *Experiment) Questions() int { return e.questions }
 
-// questionsOf is how many questions one run of an item on a column puts to judges.
+// questionsOf is how many questions one run of an item on a column puts to judges and embedders.
 func (e *Experiment) questionsOf(item *dataset.Item, column int) int {
 	n := 0
 	var problems strict.Problems // they are reported where the item is looked at

@@ -43,7 +43,7 @@ type Experiment struct {
 	// head is what the run's folder says of the whole run.
 	head  results.Head
 	items int // selected
-	// questions is how many the run puts to judges.
+	// questions is how many the run puts to judges and embedders.
 	questions int
 	owners    owners
 	drawn     uint64             // the highest lot of the sample
@@ -58,6 +58,7 @@ type Experiment struct {
 	quarantined []results.Quarantine
 	spaces      workspaces
 	judges      []string                      // who may judge
+	embedders   []string                      // who may turn texts into vectors
 	compiled    []atomic.Pointer[compilation] // the last one, by column
 	cautions    cautions
 	// everyName are the tools that a policy may name, sorted.
@@ -68,7 +69,7 @@ type Experiment struct {
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
 func New(opts Options) (*Experiment, error) {
-	e := &Experiment{opts: opts, owners: owners{}, judges: judgeIDs(opts.Dataset), compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
+	e := &Experiment{opts: opts, owners: owners{}, judges: idsOf(opts.Dataset, dataset.RoleJudge), embedders: idsOf(opts.Dataset, dataset.RoleEmbed), compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
@@ -319,7 +320,7 @@ func (e *Experiment) compile(column int, tools []string, turn bool, checks []dat
 		return last.checks
 	}
 	before := p.Len()
-	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges, Turn: turn}, p)
+	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges, Embedders: e.embedders, Turn: turn}, p)
 	if p.Len() == before {
 		e.compiled[column].Store(&compilation{of: checks, tools: tools, turn: turn, checks: out})
 	}

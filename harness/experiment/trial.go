@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/results"
@@ -92,14 +94,16 @@ func (t *Trial) Judge(ctx context.Context, out Outcome) Judgement {
 // Redact takes hidden values and secrets out of a text of the outcome.
 func (t *Trial) Redact(text string) string { return t.run.excerpt(text) }
 
-// answer is what a judge answered to a question.
+// answer is what a judge answered to a question, or an embedder to texts.
 type answer struct {
 	judge    string
 	question score.Question
 	text     string
+	texts    llm.EmbedRequest
+	vectors  [][]float32
 }
 
-// memory answers for judges from what they answered before. Each answer is used once, as each entry of a recording is.
+// memory answers for judges and embedders from what they answered before. Each answer is used once, as each entry of a recording is.
 type memory struct {
 	answers []answer
 	used    []bool
@@ -107,16 +111,29 @@ type memory struct {
 
 // Ask implements [score.Judge].
 func (m *memory) Ask(_ context.Context, judge string, q score.Question) (string, error) {
+	a, err := m.find(func(a answer) bool { return a.vectors == nil && a.judge == judge && a.question == q })
+	return a.text, err
+}
+
+// Embed implements [score.Embedder].
+func (m *memory) Embed(_ context.Context, embedder string, req llm.EmbedRequest) ([][]float32, error) {
+	a, err := m.find(func(a answer) bool {
+		return a.vectors != nil && a.judge == embedder && reflect.DeepEqual(a.texts, req)
+	})
+	return a.vectors, err
+}
+
+func (m *memory) find(is func(answer) bool) (answer, error) {
 	if m.used == nil {
 		m.used = make([]bool, len(m.answers))
 	}
 	for i, a := range m.answers {
-		if !m.used[i] && a.judge == judge && a.question == q {
+		if !m.used[i] && is(a) {
 			m.used[i] = true
-			return a.text, nil
+			return a, nil
 		}
 	}
-	return "", errUnasked
+	return answer{}, errUnasked
 }
 
 // Try runs the selected items on every column, those that only takes where it is not nil, and writes nothing. It calls look for each: with its line, and with its trial where the agent ran. It is called from several goroutines at once; an error of it ends everything. Progress is told where all are run. It may be called again, until [Experiment.Close].

@@ -100,7 +100,7 @@ func (s *Session) place(request cassette.Request, applied []string) (at int, pla
 		m := s.tape.explain(match, s.allowed, s.bearable)
 		m.Request = s.requests
 		if s.judge && m.Nearest == 0 {
-			m.Note = "no judge was asked when it was recorded"
+			m.Note = "no check asked when it was recorded"
 		}
 		if err := s.lost(m, -1); err != nil {
 			return -1, nil, err

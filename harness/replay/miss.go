@@ -37,7 +37,7 @@ func (m *Miss) Error() string {
 	case m.Method == cassette.Method:
 		fmt.Fprintf(&b, "call %d (%s)", m.Request, m.URL)
 	case m.Judge:
-		fmt.Fprintf(&b, "request %d to a judge (%s %s)", m.Request, m.Method, m.URL)
+		fmt.Fprintf(&b, "request %d of a check (%s %s)", m.Request, m.Method, m.URL)
 	default:
 		fmt.Fprintf(&b, "request %d (%s %s)", m.Request, m.Method, m.URL)
 	}

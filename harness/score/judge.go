@@ -156,44 +156,47 @@ func (j *judgement) by(args strict.Node, in JudgeArgs, a at) {
 		j.form = byPreference
 		text("prefer", in.Prefer)
 	}
-	j.over = j.material(args, "over", in.Over, a)
+	j.over = material(args, "over", in.Over, a)
 	switch over := args.Get("over"); {
 	case j.form == byPreference && over.IsZero():
 		a.bad(args, `over: "{{expected}}"`, "prefer wants an answer to compare with")
 	case j.form != byPreference && !over.IsZero():
 		a.key("over").bad(over, "judge: {prefer: ..., over: ...}", "over is for prefer")
 	}
-	j.reference = j.material(args, "reference", in.Reference, a)
+	j.reference = material(args, "reference", in.Reference, a)
 }
 
 // material is the text of a value that a judge is shown.
-func (j *judgement) material(args strict.Node, key string, n strict.Node, a at) string {
+func material(args strict.Node, key string, n strict.Node, a at) string {
 	if n.IsZero() {
 		return ""
 	}
+	text := textOf(n)
+	if text == "" {
+		a.key(key).bad(args.Get(key), "give a text", "there is nothing to show to the judge")
+	}
+	return text
+}
+
+// textOf is a value as a text, "" where it has nothing to show.
+func textOf(n strict.Node) string {
 	text := n.JSON()
 	if n.Kind() != strict.Mapping && n.Kind() != strict.Sequence {
 		text = n.Text()
 	}
 	if n.IsNull() || strings.TrimSpace(text) == "" {
-		a.key(key).bad(args.Get(key), "give a text", "there is nothing to show to the judge")
+		return ""
 	}
 	return text
 }
 
 // asked finds out who is asked and how often.
 func (j *judgement) asked(args strict.Node, in JudgeArgs, a at) {
-	known := a.env.Judges
+	known := judgesOf(a)
 	switch in.Provider.Kind() {
 	case strict.Missing:
-		j.panel = known
-		switch len(known) {
-		case 0:
-			a.bad(args, "add one to providers: {id: judge, provider: openai, model: ..., role: judge}", "there is no provider of role judge")
-		case 1:
-		default:
-			a.bad(args, "name one: provider: "+known[0]+"; or a panel: provider: ["+strings.Join(known, ", ")+"]", "there are several providers of role judge")
-		}
+		j.panel = known.ids
+		known.only(args, "; or a panel: provider: ["+strings.Join(known.ids, ", ")+"]", a)
 	case strict.String:
 		j.member(in.Provider, a.key("provider"))
 	case strict.Sequence:
@@ -220,11 +223,8 @@ func (j *judgement) asked(args strict.Node, in JudgeArgs, a at) {
 }
 
 func (j *judgement) member(n strict.Node, a at) {
-	switch known := a.env.Judges; {
-	case !slices.Contains(known, n.Text()) && len(known) == 0:
-		a.bad(n, "add it to providers: {id: "+n.Text()+", provider: openai, model: ..., role: judge}", "there is no provider of role judge")
-	case !slices.Contains(known, n.Text()):
-		a.bad(n, strict.Suggest(n.Text(), known), "there is no provider %q of role judge", n.Text())
+	switch {
+	case !judgesOf(a).has(n, a):
 	case slices.Contains(j.panel, n.Text()):
 		a.bad(n, "votes: 2 asks a judge twice", "judge %q stands here a second time", n.Text())
 	default:

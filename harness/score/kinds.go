@@ -41,6 +41,7 @@ var kinds = []kind{
 	{name: "cost", compile: compileCost, doc: "{max_usd: 0.01}: what the agent's model calls cost"},
 	{name: "tokens", compile: compileTokens, doc: "{max: 1000}: input and output tokens of all model steps"},
 	{name: KindJudge, graded: true, compile: compileJudge, doc: "a model of role judge scores the answer: a rubric, or {rubric, criteria or prefer with over, reference, provider, votes, combine, verdict}"},
+	{name: KindEmbedding, graded: true, compile: compileEmbedding, doc: "a provider of role embed says how near the meaning of the answer is to a reference: a text, or {reference (one or several), provider, dimensions}"},
 	{name: "cel", compile: compileCEL, doc: "an expression in CEL over answer, expected, vars, metadata and trace; true holds, a double is a score"},
 	{name: kindAll, compile: compileAll, doc: "a list of checks that must all pass; the score is the share that does"},
 	{name: kindAny, compile: compileAny, doc: "a list of checks of which one must pass"},
@@ -69,6 +70,8 @@ type Kind struct{ Name, Doc string }
 //
 // A judge is asked for a score in [0,1] (verdict: pass asks whether it holds) with a reason. Several votes, of one judge or of a panel, are combined by their mean or their majority, which is what is stated beside the score. prefer compares the answer with that of over in both orders: 1 where it is better in both, 0 where it is worse in
 // both, else 0.5. An answer that is not the JSON that was asked for is no vote; where half of the votes or more are none, the check could not judge.
+//
+// embedding_similarity is (1 + cosine)/2 of the vectors of answer and reference, so that it is in [0,1]: 1 where they point the same way, 0.5 where they have nothing in common. Of several references the nearest counts. An empty answer has no vector and scores 0, negated or not.
 //
 // A program of command is started in the folder of the file that names it. It answers a score in [0,1]; the check passes from its threshold on, 1 where none is stated. A program that ends with another code than 0, answers anything else or takes too long has not judged: that is never a failure.
 //

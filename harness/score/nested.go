@@ -107,7 +107,7 @@ func join(ctx context.Context, c *Case, kind string, checks []Check) (Verdict, e
 }
 
 // single are the kinds that stand in the list of checks alone: what they ask is counted and recorded there.
-var single = []string{KindJudge}
+var single = []string{KindJudge, KindEmbedding}
 
 // nested reads a check within another: its kind, not and a threshold.
 func nested(n strict.Node, a at) (Spec, bool) {

@@ -57,8 +57,8 @@ type Env struct {
 	ToolsUnknown bool
 	// Programs runs the programs of command checks. Where it is nil nobody looks whether they exist, and the checks judge nothing.
 	Programs Programs
-	// Judges are the ids of the providers of role judge, in the dataset's order.
-	Judges []string
+	// Judges and Embedders are the ids of the providers of roles judge and embed, in the dataset's order.
+	Judges, Embedders []string
 	// Turn says that the checks are those of a turn and not of the whole item.
 	Turn bool
 }
@@ -83,8 +83,9 @@ type Case struct {
 	Workspace Workspace
 	// Redact takes out of what a program says what must not be written, before it is shortened; nil leaves it as it is.
 	Redact func(string) string
-	// Judge asks the models of judge checks; where it is nil they judge nothing.
-	Judge Judge
+	// Judge asks the models of judge checks, and Embedder those that turn texts into vectors; where one is nil its checks judge nothing.
+	Judge    Judge
+	Embedder Embedder
 
 	check *Check // that judges it
 }
@@ -113,7 +114,7 @@ type Check struct {
 	Threshold float64
 	Required  bool
 	Pos       failure.Position
-	// Asks is how many questions the check puts to judges.
+	// Asks is how many questions the check puts to models, judges and embedders.
 	Asks int
 
 	judge judge
@@ -217,7 +218,7 @@ type at struct {
 	table  []kind
 	depth  int
 	stated bool
-	// asks is where a check says how many questions it puts to judges.
+	// asks is where a check says how many questions it puts to models.
 	asks *int
 }
 

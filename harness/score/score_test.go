@@ -317,7 +317,7 @@ var _ = Describe("Compile", func() {
 
 	It("has a doc for every kind", func() {
 		kinds := score.Kinds()
-		Expect(kinds).To(HaveLen(29))
+		Expect(kinds).To(HaveLen(30))
 		for _, k := range kinds {
 			Expect(k.Doc).NotTo(BeEmpty(), k.Name)
 		}

@@ -48,6 +48,8 @@ type Set struct {
 	Embeddings bool
 	// MixedEnums: an enum in a tool's schema may hold more than strings.
 	MixedEnums bool
+	// Caching are settings that say which part of a prompt the vendor is to keep; nil where there are none.
+	Caching *llm.Settings
 }
 
 // Ability is a column of the table in the documents.
@@ -69,8 +71,10 @@ var Abilities = []Ability{
 	{"documents", true, func(s Set) bool { return s.Documents }},
 	{"thinking", true, func(s Set) bool { return s.Thinking != nil }},
 	{"thoughts sent back", false, func(s Set) bool { return s.ThoughtsBack }},
+	{"unknown blocks sent back", false, func(s Set) bool { return s.Opaque }},
 	{"refusals", false, func(s Set) bool { return s.Refusals }},
 	{"cached tokens", false, func(s Set) bool { return s.CachedTokens }},
+	{"prompt caching settings", false, func(s Set) bool { return s.Caching != nil }},
 	{"reasoning tokens", false, func(s Set) bool { return s.ReasoningTokens }},
 	{"$ref in schemas", false, func(s Set) bool { return s.References }},
 	{"mixed enums", false, func(s Set) bool { return s.MixedEnums }},
@@ -84,24 +88,35 @@ var Table = []Row{
 	{Name: "anthropic 2026-10-21", Provider: "anthropic", Set: messages},
 	{Name: "bedrock", Provider: "bedrock", Set: Set{
 		Images: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, References: true, RequestIDs: true, MixedEnums: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true, Embeddings: true, Caching: marks,
 	}},
-	{Name: "compat", Provider: "compat", Set: without(chat, func(s *Set) { s.Documents = false })},
+	{Name: "compat", Provider: "compat", Set: without(chat, func(s *Set) { s.Documents, s.Caching = false, nil })},
 	{Name: "gemini", Provider: "gemini", Set: Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true, Embeddings: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ObjectArguments: true, Embeddings: true, Opaque: true,
 	}},
 	{Name: "openai", Provider: "openai", Set: chat},
-	{Name: "openai, Responses API", Provider: "openai", Set: without(chat, func(s *Set) { s.References = false })},
+	{Name: "openai, Responses API", Provider: "openai", Set: without(chat, func(s *Set) { s.References, s.Opaque = false, true })},
 }
 
 var (
-	chat     = Set{Embeddings: true, Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true}
+	chat     = Set{Embeddings: true, Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true, Caching: &llm.Settings{PromptCacheKey: "clinic"}}
 	messages = Set{
 		Images: true, ImageURLs: true, Documents: true, Refusals: true, Blocking: true, CachedTokens: true, ReasoningTokens: true, References: true, RequestIDs: true, MixedEnums: true,
-		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true,
+		Thinking: &llm.Thinking{BudgetTokens: budget(2048)}, ThoughtsBack: true, Opaque: true, Caching: marks,
 	}
+	marks = &llm.Settings{CacheTTL: "1h", CacheMessages: true}
 )
+
+// Bounds are what each provider takes of the settings at most, whatever the model: what lies outside is found before anything runs. A provider that is not in it takes no setting of a cache, and nothing else is known of it.
+//
+// Sources: the vendors' descriptions of their APIs (OpenAI's and Anthropic's OpenAPI documents, the service model of the Bedrock runtime, the reference of GenerationConfig). Of the servers behind compat nothing is known.
+var Bounds = map[string]llm.Bounds{
+	"anthropic": {Temperature: 1, Efforts: []string{"low", "medium", "high", "xhigh", "max"}, Cache: []string{"cache_ttl", "cache_messages"}},
+	"bedrock":   {Temperature: 1, Stops: 2500, Cache: []string{"cache_ttl", "cache_messages"}},
+	"gemini":    {Temperature: 2, SeedBits: 32, Stops: 5},
+	"openai":    {Temperature: 2, Stops: 4, Efforts: []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}, Cache: []string{"prompt_cache_key"}},
+}
 
 func without(s Set, change func(*Set)) Set {
 	change(&s)

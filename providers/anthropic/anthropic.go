@@ -146,7 +146,7 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 		}
 		var c call
 		var resp *http.Response
-		if err := m.client.Post(context.WithValue(ctx, callKey{}, &c), path, b.body, &resp); err != nil {
+		if err := m.client.Post(context.WithValue(ctx, callKey{}, &c), path, b.body, &resp, b.options...); err != nil {
 			yield(nil, m.failed(ctx, err, &c))
 			return
 		}

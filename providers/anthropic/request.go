@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go/v2"
+	"github.com/anthropics/anthropic-sdk-go/v2/option"
 	"github.com/anthropics/anthropic-sdk-go/v2/packages/param"
 
 	"github.com/echoeval/echoeval/core/conversation"
@@ -28,6 +29,7 @@ type builder struct {
 	strict   bool
 	params   sdk.MessageNewParams
 	extra    []byte // more members of the request's object, each with a comma before it
+	options  []option.RequestOption
 	warnings []llm.Warning
 	err      error
 
@@ -102,11 +104,49 @@ func (b *builder) settings(req llm.Request) {
 		b.leftOut("seed-left-out", "the vendor takes no seed")
 	}
 	b.thinking(s)
+	b.cache(s)
 	if s.ResponseSchema != "" {
 		b.params.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](json.RawMessage(`{"type":"json_schema","schema":` + string(s.ResponseSchema) + `}`))
 	}
 	b.offer(req.Tools, s)
 }
+
+// cache marks up to where the vendor is to keep the prompt: the instructions, which the tools stand before, and the last block of the conversation. A request has no more than these two marks, of the four that may be.
+func (b *builder) cache(s llm.Settings) {
+	if s.PromptCacheKey != "" {
+		b.leftOut("prompt-cache-key-left-out", "the vendor groups no requests by a key")
+	}
+	mark := sdk.NewCacheControlEphemeralParam()
+	mark.TTL = sdk.CacheControlEphemeralTTL(s.CacheTTL)
+	if s.CacheTTL == longTTL && b.sampling {
+		b.options = append(b.options, option.WithHeader("Anthropic-Beta", longBeta))
+	}
+	if n := len(b.params.System); n > 0 && s.CacheTTL != "" {
+		b.params.System[n-1].CacheControl = mark
+	}
+	if n := len(b.params.Messages); n > 0 && s.CacheMessages {
+		var blocks []sdk.ContentBlockParamUnion
+		switch m := b.params.Messages[n-1]; {
+		case m.OfUser != nil:
+			blocks = m.OfUser.Content
+		case m.OfAssistant != nil:
+			blocks = m.OfAssistant.Content
+		}
+		for i := len(blocks) - 1; i >= 0; i-- {
+			// Thoughts and blocks that are kept unread take no mark.
+			if at := blocks[i].GetCacheControl(); at != nil {
+				*at = mark
+				return
+			}
+		}
+	}
+}
+
+// What asks for more than five minutes, and what the earlier version of the API wants to hear then.
+const (
+	longTTL  = "1h"
+	longBeta = "extended-cache-ttl-2025-04-11"
+)
 
 // thinking sets how the model thinks, and with it the limit of the output.
 func (b *builder) thinking(s llm.Settings) {

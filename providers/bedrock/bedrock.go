@@ -1,4 +1,4 @@
-// Package bedrock speaks Amazon Bedrock's Converse API: [New] gives a model over the vendor's SDK, [Sign] signs what it sends.
+// Package bedrock speaks Amazon Bedrock's Converse API: [New] gives a model over the vendor's SDK, [NewEmbedder] an embedder, [Sign] signs what they send.
 //
 // # What goes where
 //
@@ -90,6 +90,10 @@ func BaseURL(region string) (string, error) {
 
 // New returns a model that sends its requests through rt. It needs no key: rt adds it, or signs. The model is safe for concurrent use.
 func New(config Config, rt http.RoundTripper) (llm.Model, error) {
+	return newModel(config, rt)
+}
+
+func newModel(config Config, rt http.RoundTripper) (*model, error) {
 	if config.Placeholder == "" {
 		config.Placeholder = "placeholder"
 	}
@@ -141,9 +145,12 @@ func bare(stack *middleware.Stack) error {
 // unread gives the SDK the empty result that it insists on.
 var unread = middleware.DeserializeMiddlewareFunc("echoeval.Unread", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleDeserialize(ctx, in)
-	if middleware.GetOperationName(ctx) == "ConverseStream" {
+	switch middleware.GetOperationName(ctx) {
+	case "ConverseStream":
 		out.Result = &sdk.ConverseStreamOutput{}
-	} else {
+	case "InvokeModel":
+		out.Result = &sdk.InvokeModelOutput{}
+	default:
 		out.Result = &sdk.ConverseOutput{}
 	}
 	return out, metadata, err
@@ -171,7 +178,14 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 			}
 		}
 		c := &call{request: b.body}
-		if err := m.send(ctx, c, req.Blocking); err != nil {
+		if err := m.send(ctx, c, func(making context.Context) (err error) {
+			if req.Blocking {
+				_, err = m.client.Converse(making, &sdk.ConverseInput{ModelId: &m.name})
+			} else {
+				_, err = m.client.ConverseStream(making, &sdk.ConverseStreamInput{ModelId: &m.name})
+			}
+			return err
+		}); err != nil {
 			yield(nil, m.failed(ctx, err, c))
 			return
 		}
@@ -185,19 +199,12 @@ func (m *model) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event
 	}
 }
 
-// send lets the SDK make the request and sends it. The reply is in c then.
-func (m *model) send(ctx context.Context, c *call, blocking bool) error {
+// send lets the SDK make the request, by an operation of its client, and sends it. The reply is in c then.
+func (m *model) send(ctx context.Context, c *call, operation func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	making := context.WithValue(ctx, callKey{}, c)
-	var err error
-	if blocking {
-		_, err = m.client.Converse(making, &sdk.ConverseInput{ModelId: &m.name})
-	} else {
-		_, err = m.client.ConverseStream(making, &sdk.ConverseStreamInput{ModelId: &m.name})
-	}
-	switch {
+	switch err := operation(context.WithValue(ctx, callKey{}, c)); {
 	case err != nil:
 		return err
 	case c.made == nil:

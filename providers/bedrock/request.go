@@ -36,7 +36,12 @@ type (
 		More      *wireMore      `json:"additionalModelRequestFields,omitzero"`
 	}
 	wireText struct {
-		Text string `json:"text"`
+		Text  string     `json:"text,omitzero"`
+		Point *wirePoint `json:"cachePoint,omitzero"`
+	}
+	wirePoint struct {
+		Type string `json:"type"`
+		TTL  string `json:"ttl,omitzero"`
 	}
 	wireMessage struct {
 		Role    string           `json:"role"`
@@ -50,6 +55,7 @@ type (
 		ToolUse   *wireUse       `json:"toolUse,omitzero"`
 		Result    *wireResult    `json:"toolResult,omitzero"`
 		Reasoning *wireReasoning `json:"reasoningContent,omitzero"`
+		Point     *wirePoint     `json:"cachePoint,omitzero"`
 	}
 	wireMedium struct {
 		Format string     `json:"format"`
@@ -184,6 +190,7 @@ func (b *builder) settings(req llm.Request) {
 		b.leftOut("seed-left-out", "the vendor takes no seed")
 	}
 	b.thinking(s, &inference)
+	b.cache(s)
 	if inference.MaxTokens != nil || inference.Temperature != nil || inference.TopP != nil || len(inference.Stop) > 0 {
 		b.wire.Inference = &inference
 	}
@@ -196,6 +203,36 @@ func (b *builder) settings(req llm.Request) {
 	}
 	b.offer(req.Tools, s)
 }
+
+// cachingModels are parts of the ids of models that are known to keep prompts; others refuse to be asked.
+var cachingModels = []string{"claude", "amazon.nova-"}
+
+// cache sets the points up to which the vendor is to keep the prompt: behind the instructions, and behind the last message.
+func (b *builder) cache(s llm.Settings) {
+	if s.PromptCacheKey != "" {
+		b.leftOut("prompt-cache-key-left-out", "the vendor groups no requests by a key")
+	}
+	if s.CacheTTL == "" && !s.CacheMessages {
+		return
+	}
+	if !slices.ContainsFunc(cachingModels, func(part string) bool { return strings.Contains(b.name, part) }) {
+		b.leftOut("cache-left-out", "%s: the model is not known to keep prompts", b.name)
+		return
+	}
+	point := &wirePoint{Type: "default"}
+	if s.CacheTTL != defaultTTL {
+		point.TTL = s.CacheTTL
+	}
+	if len(b.wire.System) > 0 && s.CacheTTL != "" {
+		b.wire.System = append(b.wire.System, wireText{Point: point})
+	}
+	if n := len(b.messages); n > 0 && s.CacheMessages {
+		b.say(b.messages[n-1].Role, wireBlock{Point: point})
+	}
+}
+
+// defaultTTL is how long the vendor keeps a prompt where it is not told, and need not be told.
+const defaultTTL = "5m"
 
 // thinking gives Claude's models a budget. It counts towards the limit of the output.
 func (b *builder) thinking(s llm.Settings, inference *wireInference) {
@@ -285,7 +322,7 @@ func (b *builder) conversation(req llm.Request) {
 		}
 	}
 	if len(system) > 0 {
-		b.wire.System = []wireText{{strings.Join(system, "\n\n")}}
+		b.wire.System = []wireText{{Text: strings.Join(system, "\n\n")}}
 	}
 	b.messages = make([]wireMessage, 0, len(req.Messages))
 	for _, m := range req.Messages {

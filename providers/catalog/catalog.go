@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/providers/anthropic"
@@ -43,11 +42,7 @@ func Table() map[string]llm.Constructor {
 }
 
 // Get is [llm.Get] with this package's table. A key of the configuration is put into each request above rt; without one rt must add it.
-// No provider here asks its vendor to cache: a configuration that wants it is refused rather than followed in part.
 func Get(c llm.Config, rt http.RoundTripper) (llm.Model, error) {
-	if c.CacheTTL != "" || c.CacheMessages {
-		return nil, failure.WithHint(failure.New(failure.Input, "no provider can be asked to cache yet"), "leave out cache_ttl and cache_messages")
-	}
 	return llm.Get(Table(), c, rt)
 }
 

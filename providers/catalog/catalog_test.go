@@ -47,7 +47,7 @@ var _ = Describe("the catalog", func() {
 		Entry(nil, "openai_compatible", "localhost:11434", "Authorization", "Bearer key-0123456789"),
 	)
 	It("does not take a setting that it would not follow", func() {
-		_, err := catalog.Get(llm.Config{Provider: "anthropic", Model: "m", MaxTokens: 1, MaxIterations: 1, CacheTTL: "5m"}, &refusing{})
+		_, err := catalog.Get(llm.Config{Provider: "openai", Model: "m", MaxTokens: 1, MaxIterations: 1, CacheTTL: "5m"}, &refusing{})
 		Expect(err).To(MatchError(ContainSubstring("cache")))
 	})
 	It("says which providers there are", func() {

@@ -34,7 +34,7 @@ type Config struct {
 
 // Quirks returns what is assumed of a server that nothing is known of.
 func Quirks() openai.Quirks {
-	return openai.Quirks{Rules: []openai.Rule{{MaxTokens: "max_tokens"}}, NoDocuments: true}
+	return openai.Quirks{Rules: []openai.Rule{{MaxTokens: "max_tokens"}}, NoDocuments: true, NoPromptCacheKey: true}
 }
 
 // New returns a model that sends its requests through rt. No key is needed: where the server wants one, rt adds it.

@@ -246,7 +246,7 @@ var _ = Describe("a reply", func() {
 			{"index":1,"content":{"parts":[{"text":"another candidate"}]},"finishReason":"SAFETY"}],
 			"usageMetadata":{"promptTokenCount":10,"toolUsePromptTokenCount":1,"candidatesTokenCount":5,"thoughtsTokenCount":7,"cachedContentTokenCount":4,"totalTokenCount":23},"modelVersion":"v","responseId":"r"}`)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(reply.Parts).To(HaveLen(8))
+		Expect(reply.Parts).To(HaveLen(9))
 		second, third := reply.Parts[5].(conversation.ToolCall), reply.Parts[6].(conversation.ToolCall)
 		Expect(reply.Parts).To(Equal([]conversation.Content{
 			conversation.Reasoning{Text: "hm", Extras: signature("cg==")}, conversation.Text{Text: "a"},
@@ -254,13 +254,14 @@ var _ = Describe("a reply", func() {
 			conversation.ToolCall{ID: "x", Name: "f", Input: `{"z":1.0,"a":90071992547409931}`, Extras: signature("Yw==")},
 			conversation.ToolCall{ID: second.ID, Name: "f", Input: "{}"}, conversation.ToolCall{ID: third.ID, Name: "g", Input: "{}"},
 			conversation.Text{Extras: signature("ZW5k")},
+			conversation.Reasoning{Extras: conversation.Extras{{Vendor: "gemini", Data: `[{"executableCode":{"code":"1"}}]`}}},
 		}))
 		Expect(second.ID).To(HavePrefix("call_"))
 		Expect(third.ID).To(And(HavePrefix("call_"), Not(Equal(second.ID))))
 		Expect(reply.Finish).To(Equal(llm.Finish{Stop: llm.StopToolCalls, Model: "v", ID: "r", Usage: conversation.Usage{InputTokens: 11, OutputTokens: 12, CacheReadTokens: 4, ReasoningTokens: 7}}))
 		Expect(reply.Warnings).To(ConsistOf(
 			llm.Warning{Code: "call-id-repeated", Text: `two calls of the reply had the id "x"; the later one got another`},
-			llm.Warning{Code: "content-left-out", Text: "a part with executableCode was left out of the reply"},
+			llm.Warning{Code: "content-opaque", Text: "a part with executableCode is kept unread"},
 			llm.Warning{Code: "content-left-out", Text: `data of type "audio/wav" was left out of the reply`}))
 	})
 

@@ -187,7 +187,7 @@ func (r *reply) part(p *part) error {
 	case p.InlineData != nil:
 		return r.image(p.InlineData)
 	case p.Text == nil && len(p.Others) > len("{}"):
-		return r.warn("content-left-out", fmt.Sprintf("a part with %s was left out of the reply", kinds(p.Others)))
+		return r.opaque(p)
 	}
 	text := ""
 	if p.Text != nil {
@@ -200,6 +200,18 @@ func (r *reply) part(p *part) error {
 		return r.emit(llm.ReasoningDelta{Text: text, Extras: extras})
 	}
 	return r.emit(llm.TextDelta{Text: text, Extras: extras})
+}
+
+// opaque keeps a part of a kind that is not known as it came, for the next request.
+func (r *reply) opaque(p *part) error {
+	raw, err := json.Marshal(wirePart{Thought: p.Thought, Signature: p.Signature, Others: p.Others}, lenient)
+	if kept := jsontext.Value(raw); err != nil || !kept.IsValid() {
+		return r.warn("content-left-out", fmt.Sprintf("a part with %s was left out of the reply: it is no JSON that can be kept", kinds(p.Others)))
+	}
+	if err := r.warn("content-opaque", fmt.Sprintf("a part with %s is kept unread", kinds(p.Others))); err != nil {
+		return err
+	}
+	return r.emit(llm.Part{Content: conversation.Reasoning{Extras: conversation.Extras(nil).With(Name, conversation.JSON("["+string(raw)+"]"))}})
 }
 
 // signed keeps a signature, nil for none.

@@ -29,6 +29,8 @@ type (
 		FunctionCall     *functionCall `json:"functionCall,omitzero"`
 		FunctionResponse *wireResponse `json:"functionResponse,omitzero"`
 		Signature        string        `json:"thoughtSignature,omitzero"`
+		// Others are the members of a part that was kept unread.
+		Others jsontext.Value `json:",embed"`
 	}
 	wireFile struct {
 		MediaType string `json:"mimeType"`
@@ -146,6 +148,9 @@ func (b *builder) warn(code, text string) {
 func (b *builder) settings(req llm.Request) {
 	s := req.Settings
 	b.config = wireConfig{MaxOutputTokens: s.MaxTokens, Temperature: s.Temperature, TopP: s.TopP, Seed: s.Seed, StopSequences: s.Stop}
+	if s.CacheTTL != "" || s.CacheMessages || s.PromptCacheKey != "" {
+		b.leftOut("cache-left-out", "the vendor keeps prompts by itself, or as contents that are made before")
+	}
 	if s.ResponseSchema != "" {
 		b.config.ResponseMediaType = "application/json"
 		b.config.ResponseJSONSchema = jsontext.Value(s.ResponseSchema)
@@ -275,9 +280,15 @@ func (b *builder) parts(m conversation.Message) []wirePart {
 				parts = append(parts, wirePart{Text: &p.Text, Signature: signature})
 			}
 		case conversation.Reasoning:
-			if signature := signatureOf(p.Extras); signature != "" {
+			signature, kept := signatureOf(p.Extras), keptOf(p.Extras)
+			switch {
+			case signature != "":
 				parts = append(parts, wirePart{Text: &p.Text, Thought: true, Signature: signature})
-			} else {
+			case kept != nil:
+				for _, part := range kept {
+					parts = append(parts, wirePart{Others: part})
+				}
+			default:
 				b.reasoning = true
 			}
 		case conversation.ToolCall:
@@ -309,6 +320,15 @@ func signatureOf(extras conversation.Extras) string {
 		return ""
 	}
 	return signature
+}
+
+// keptOf returns the parts that were kept unread, nil for none.
+func keptOf(extras conversation.Extras) []jsontext.Value {
+	var parts []jsontext.Value
+	if json.Unmarshal([]byte(extras.Get(Name)), &parts) != nil || slices.ContainsFunc(parts, func(p jsontext.Value) bool { return p.Kind() != '{' }) {
+		return nil
+	}
+	return parts
 }
 
 func (b *builder) arguments(c conversation.ToolCall) jsontext.Value {

@@ -79,6 +79,8 @@ type Quirks struct {
 	NoDocuments bool
 	// NoStreamOptions: the server refuses stream_options, so that a stream is not asked for its usage.
 	NoStreamOptions bool
+	// NoPromptCacheKey: the server does not know prompt_cache_key.
+	NoPromptCacheKey bool
 	// ReasoningField is the field of an assistant message in which the server wants earlier reasoning back, such as reasoning_content; "" for nowhere.
 	ReasoningField string
 	// Extra are more members of the request's object, a JSON object such as {"chat_template_kwargs":{"enable_thinking":false}}; they win over what is there. "" for none.

@@ -70,6 +70,7 @@ func (b *builder) settings(req llm.Request) {
 		b.set(b.rule.maxTokens(), strconv.Itoa(*s.MaxTokens))
 	}
 	b.sampling(s)
+	b.cache(s)
 	if s.Seed != nil {
 		b.set("seed", strconv.FormatInt(*s.Seed, 10))
 	}
@@ -80,6 +81,20 @@ func (b *builder) settings(req llm.Request) {
 	}
 	b.offer(req.Tools, s)
 	b.addExtra()
+}
+
+// cache says which requests have a common beginning. That and no more can be said of what the vendor keeps.
+func (b *builder) cache(s llm.Settings) {
+	if s.CacheTTL != "" || s.CacheMessages {
+		b.leftOut("cache-left-out", "the vendor chooses by itself which prompts it keeps")
+	}
+	switch {
+	case s.PromptCacheKey == "":
+	case b.quirks.NoPromptCacheKey:
+		b.leftOut("prompt-cache-key-left-out", "the server is not known to take prompt_cache_key")
+	default:
+		b.set("prompt_cache_key", string(conversation.String(s.PromptCacheKey)))
+	}
 }
 
 func (b *builder) sampling(s llm.Settings) {

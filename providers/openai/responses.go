@@ -114,6 +114,7 @@ func (b *responsesBuilder) settings(req llm.Request) {
 		b.set("max_output_tokens", strconv.Itoa(*s.MaxTokens))
 	}
 	b.sampling(s)
+	b.cache(s)
 	if s.Seed != nil {
 		b.leftOut("seed-left-out", "%s: the Responses API takes no seed", b.name)
 	}

@@ -207,7 +207,24 @@ func (r *responsesReply) done(index int, data jsontext.Value) error {
 	case "reasoning":
 		return r.thoughts(&item, data, out.said)
 	}
-	return r.warn("content-left-out", fmt.Sprintf("an item of type %q was left out of the reply", wire.Excerpt(item.Type)))
+	if err := r.warn("content-opaque", fmt.Sprintf("an item of type %q is kept unread", wire.Excerpt(item.Type))); err != nil {
+		return err
+	}
+	extras, err := r.keep(data)
+	if err != nil {
+		return err
+	}
+	return r.emit(llm.ReasoningDelta{Extras: extras})
+}
+
+// keep adds an item to those that go back as they came, since the last part of another kind.
+func (r *responsesReply) keep(data jsontext.Value) (conversation.Extras, error) {
+	kept := data.Clone()
+	if err := kept.Compact(); err != nil {
+		return nil, fmt.Errorf("reading an item of the reply: %w", err)
+	}
+	r.reasoning = append(r.reasoning, string(kept))
+	return conversation.Extras{{Vendor: reasoningExtra, Data: conversation.JSON("[" + strings.Join(r.reasoning, ",") + "]")}}, nil
 }
 
 // thoughts takes a whole item of reasoning. It goes back as it came, or not at all where the vendor did not encrypt it.
@@ -221,12 +238,10 @@ func (r *responsesReply) thoughts(item *responseItem, data jsontext.Value, said 
 		event.Text = join(texts, "\n\n")
 	}
 	if item.Encrypted.Kind() == '"' {
-		kept := data.Clone()
-		if err := kept.Compact(); err != nil {
-			return fmt.Errorf("reading an item of the reply: %w", err)
+		var err error
+		if event.Extras, err = r.keep(data); err != nil {
+			return err
 		}
-		r.reasoning = append(r.reasoning, string(kept))
-		event.Extras = conversation.Extras{{Vendor: reasoningExtra, Data: conversation.JSON("[" + strings.Join(r.reasoning, ",") + "]")}}
 	}
 	if event.Text == "" && event.Extras == nil {
 		return nil

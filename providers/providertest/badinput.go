@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -425,6 +427,21 @@ func (s Suite) strangeParts() {
 				}
 			}
 			gomega.Expect(kept).To(gomega.Equal(1))
+			// It goes back in the next steps of a tool loop, after the conversation was stored too.
+			call := conversation.ToolCall{ID: "call_1", Name: "lookup", Input: `{"name":"x"}`}
+			parts := append(slices.Clone(reply.Parts), call)
+			ctx, err := conversation.New(nil).Append(append(hello().Messages, conversation.Assistant("m", parts...), conversation.ToolResults("m", conversation.ToolResult{ID: "call_1", Result: `"42"`}))...)
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			stored, warnings, err := conversation.Decode(ctx.AppendJSON(nil))
+			gomega.Expect(err).NotTo(gomega.HaveOccurred())
+			gomega.Expect(warnings).To(gomega.BeEmpty())
+			again := llm.Request{Tools: []tool.Spec{lookup()}}
+			for _, m := range stored.Messages() {
+				again.Messages = append(again.Messages, m)
+			}
+			w.generate(again)
+			gomega.Expect(bytes.Count(w.last(), []byte("hologram"))).To(gomega.Equal(1))
+			gomega.Expect(string(w.last())).To(gomega.MatchRegexp(`"depth": ?3`))
 		}
 		gomega.Expect(reply.Warnings).To(gomega.ContainElement(gomega.And(gomega.HaveField("Code", code), gomega.HaveField("Text", gomega.ContainSubstring("hologram")))))
 	})

@@ -87,6 +87,7 @@ type converseBlock struct {
 	ReasoningContent *struct {
 		ReasoningText *struct{ Text, Signature string }
 	}
+	CachePoint *struct{ Type string }
 }
 
 // ConverseAsked reads a request of Converse, for [Suite.Asked]. It shares no code with the provider.
@@ -134,6 +135,9 @@ func ConverseAsked(body []byte) (Asked, error) {
 				}
 				a.Messages = append(a.Messages, result)
 				continue
+			}
+			if b.CachePoint != nil {
+				continue // says nothing to the model
 			}
 			part, err := conversePart(b)
 			if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/echoeval/echoeval/harness/emulator"
 )
 
-// EmbedSuite is an embedder under test. All fields but Usage must be set.
+// EmbedSuite is an embedder under test. All fields but Usage, Dimensions and Refusal must be set.
 type EmbedSuite struct {
 	// Name heads the specs.
 	Name string
@@ -31,6 +31,10 @@ type EmbedSuite struct {
 	Reply func(vector string) string
 	// Usage: the vendor counts the tokens.
 	Usage bool
+	// Dimensions are the only ones that can be asked for; 0 is any.
+	Dimensions int
+	// Refusal is the vendor's form of an error that says "no, thanks"; nil is that of OpenAI and of Google.
+	Refusal func(status int) string
 }
 
 // RunEmbed defines the specs. The server is the emulator, and for what it never sends one that sends that.
@@ -63,6 +67,16 @@ func RunEmbed(s EmbedSuite) bool {
 				_, _ = io.WriteString(w, body) // the client may have gone
 			}))
 		}
+		dimensions := func(n int) int {
+			if s.Dimensions > 0 {
+				return s.Dimensions
+			}
+			return n
+		}
+		refusal := s.Refusal
+		if refusal == nil {
+			refusal = func(status int) string { return `{"error":{"message":"no, thanks","code":` + fmt.Sprint(status) + `}}` }
+		}
 		vectors := func(e llm.Embedder, dimensions int, texts ...string) [][]float32 {
 			got, err := e.Embed(context.Background(), llm.EmbedRequest{Texts: texts, Dimensions: dimensions})
 			gomega.Expect(err).NotTo(gomega.HaveOccurred())
@@ -81,16 +95,16 @@ func RunEmbed(s EmbedSuite) bool {
 		ginkgo.It("are one vector for each text, in their order, whatever stands beside a text", func() {
 			e := emulated()
 			texts := []string{"the weather in Florence", "गर्मी और बारिश 🌧", "line one\nline two", "!?", "the weather in Florence"}
-			all := vectors(e, 32, texts...)
+			all := vectors(e, dimensions(32), texts...)
 			gomega.Expect(all[0]).To(gomega.Equal(all[4]))
 			for i, text := range texts {
-				gomega.Expect(vectors(e, 32, text)[0]).To(gomega.Equal(all[i]), text)
+				gomega.Expect(vectors(e, dimensions(32), text)[0]).To(gomega.Equal(all[i]), text)
 			}
 			gomega.Expect(all[0]).NotTo(gomega.Equal(all[1]))
 		})
 		ginkgo.It("have the dimensions that are asked for, else those of the model", func() {
 			e := emulated()
-			gomega.Expect(vectors(e, 7, "a", "b")).To(gomega.HaveEach(gomega.HaveLen(7)))
+			gomega.Expect(vectors(e, dimensions(7), "a", "b")).To(gomega.HaveEach(gomega.HaveLen(dimensions(7))))
 			gomega.Expect(len(vectors(e, 0, "a")[0])).To(gomega.BeNumerically(">", 100))
 		})
 		ginkgo.It("are near each other for texts that have much in common", func() {
@@ -107,14 +121,14 @@ func RunEmbed(s EmbedSuite) bool {
 			for i := range texts {
 				texts[i] = fmt.Sprintf("text %d", i)
 			}
-			all := vectors(e, 4, texts...)
+			all := vectors(e, dimensions(4), texts...)
 			gomega.Expect(requests.Load()).To(gomega.BeEquivalentTo(2))
 			for _, i := range []int{0, 1, s.Batch - 1, s.Batch} {
-				gomega.Expect(vectors(e, 4, texts[i])[0]).To(gomega.Equal(all[i]), texts[i])
+				gomega.Expect(vectors(e, dimensions(4), texts[i])[0]).To(gomega.Equal(all[i]), texts[i])
 			}
 		})
 		ginkgo.It("count what they used, where the vendor says", func() {
-			got, err := emulated().Embed(context.Background(), llm.EmbedRequest{Texts: []string{"four", "eight888"}, Dimensions: 2})
+			got, err := emulated().Embed(context.Background(), llm.EmbedRequest{Texts: []string{"four", "eight888"}, Dimensions: dimensions(2)})
 			gomega.Expect(err).NotTo(gomega.HaveOccurred())
 			if s.Usage {
 				gomega.Expect(got.Usage.InputTokens).To(gomega.Equal(3))
@@ -132,7 +146,7 @@ func RunEmbed(s EmbedSuite) bool {
 			gomega.Expect(requests.Load()).To(gomega.BeZero())
 		})
 		ginkgo.DescribeTable("tell of a refusal", func(status int, retryable bool) {
-			e := failed(answering(status, "application/json", `{"error":{"message":"no, thanks","code":`+fmt.Sprint(status)+`}}`))
+			e := failed(answering(status, "application/json", refusal(status)))
 			gomega.Expect(e.Status).To(gomega.Equal(status))
 			gomega.Expect(e.Retryable).To(gomega.Equal(retryable))
 			gomega.Expect(e.Message).To(gomega.Equal("no, thanks"))
@@ -162,7 +176,11 @@ func RunEmbed(s EmbedSuite) bool {
 		})
 		ginkgo.It("tell of vectors that are not of the dimensions asked for, and of too few", func() {
 			e := answering(http.StatusOK, "application/json", s.Reply(`[1,2,3]`))
-			for _, req := range []llm.EmbedRequest{{Texts: []string{"a"}, Dimensions: 2}, {Texts: []string{"a", "b"}}} {
+			few := []llm.EmbedRequest{{Texts: []string{"a"}, Dimensions: 2}, {Texts: []string{"a", "b"}}}
+			if s.Batch == 1 {
+				few = few[:1] // each text has a reply of its own
+			}
+			for _, req := range few {
 				_, err := e.Embed(context.Background(), req)
 				var failed *llm.Error
 				gomega.Expect(errors.As(err, &failed)).To(gomega.BeTrue(), "%v", err)

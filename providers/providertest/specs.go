@@ -178,6 +178,36 @@ func (s Suite) replies() {
 		})
 	}
 
+	ginkgo.It("says what the vendor is to keep of a prompt where it can be said, and changes nothing else by it", func() {
+		req := llm.Request{
+			System: "Be exact.", Tools: []tool.Spec{lookup()},
+			Messages: []conversation.Message{
+				user(conversation.Text{Text: "Who?"}),
+				conversation.Assistant("m", conversation.ToolCall{ID: "call_1", Name: "lookup", Input: `{"name":"x"}`}),
+				conversation.ToolResults("m", conversation.ToolResult{ID: "call_1", Result: conversation.String("y")}),
+			},
+		}
+		for _, blocking := range s.ways() {
+			req.Blocking = blocking
+			w := s.play(text("a"), text("b"))
+			w.generate(req)
+			plain, sent := w.lastAsked(), w.last()
+			for name, settings := range map[string]llm.Settings{
+				"cache_ttl": {CacheTTL: "5m"}, "an hour": {CacheTTL: "1h"}, "cache_messages": {CacheMessages: true}, "prompt_cache_key": {PromptCacheKey: "clinic"},
+			} {
+				asked := req
+				asked.Settings = settings
+				can := s.can.Caching != nil && (settings.PromptCacheKey != "") == (s.can.Caching.PromptCacheKey != "")
+				reply := w.generate(asked)
+				gomega.Expect(w.lastAsked()).To(gomega.Equal(plain), name)
+				gomega.Expect(bytes.Equal(w.last(), sent)).To(gomega.Equal(!can), name)
+				gomega.Expect(len(reply.Warnings) == 0).To(gomega.Equal(can), "%s: %v", name, reply.Warnings)
+				asked.Settings.Strict = true
+				_, err := llm.Generate(context.Background(), w.model, asked)
+				gomega.Expect(err == nil).To(gomega.Equal(can), "%s: %v", name, err)
+			}
+		}
+	})
 	ginkgo.It("counts tokens", func() {
 		usage := &emulator.Usage{Input: ptr(120), Output: ptr(34)}
 		want := conversation.Usage{InputTokens: 120, OutputTokens: 34}

@@ -219,6 +219,13 @@ func (w *world) lastAsked() Asked {
 	return asked
 }
 
+// last is the body of the last request.
+func (w *world) last() []byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asked[len(w.asked)-1]
+}
+
 // ways are the two ways to ask, as far as the vendor has them.
 func (s Suite) ways() []bool {
 	if s.can.Blocking {

@@ -175,7 +175,7 @@ func describeCassette(file *cassette.File, bodies bool) string {
 			b.WriteString(", cut short")
 		}
 		if x.Extra.Judge != "" {
-			b.WriteString(", asked by a check: judge " + escape.Line(x.Extra.Judge))
+			b.WriteString(", asked by a check: " + escape.Line(x.Extra.Judge))
 		}
 		if x.Extra.Encoding != "" {
 			fmt.Fprintf(&b, ", came as %s", escape.Line(x.Extra.Encoding))

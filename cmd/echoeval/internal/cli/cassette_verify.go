@@ -437,7 +437,7 @@ func recordedOutlay(file *cassette.File, costs map[string]func(string, conversat
 			o.priced = false
 			continue
 		}
-		u := conversation.Usage{InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output, CacheReadTokens: reply.Usage.Cached, ReasoningTokens: reply.Usage.Reasoning}
+		u := conversation.Usage{InputTokens: reply.Usage.Input, OutputTokens: reply.Usage.Output, CacheReadTokens: reply.Usage.Cached, CacheWriteTokens: reply.Usage.Written, ReasoningTokens: reply.Usage.Reasoning}
 		usd, known := cost(i.Model(), u)
 		o.cost += usd
 		o.priced = known

@@ -20,7 +20,7 @@ type outlook struct {
 	Mode    string `json:"mode"`
 	Items   int    `json:"items"`
 	Runs    int    `json:"runs"`
-	// Judging is how many questions the checks put to judges, at most where only what is stale is recorded.
+	// Judging is how many questions the checks put to judges and embedders, at most where only what is stale is recorded.
 	Judging int `json:"judge_questions"`
 	// RunsMost is how many there are if every verdict stays open to the last repeat.
 	RunsMost int `json:"runs_most"`
@@ -99,7 +99,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 		text += look.Recorded.guess()
 	}
 	if look.Judging > 0 {
-		text += ", " + count(look.Judging, "question") + " to judges"
+		text += ", " + count(look.Judging, "question") + " of checks"
 	}
 	text += ", sees " + gate.Whole(results.Number(look.DetectableDrop))
 	if look.OverBudget {

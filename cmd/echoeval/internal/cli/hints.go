@@ -26,17 +26,34 @@ type hinted struct {
 func (m hinted) Stream(ctx context.Context, req llm.Request) iter.Seq2[llm.Event, error] {
 	return func(yield func(llm.Event, error) bool) {
 		for event, err := range m.Model.Stream(ctx, req) {
-			var e *llm.Error
-			if errors.As(err, &e) {
-				if hint := m.hint(e); hint != "" {
-					err = failure.WithHint(err, "%s", hint)
-				}
-			}
-			if !yield(event, err) {
+			if !yield(event, withHint(err, m.hint)) {
 				return
 			}
 		}
 	}
+}
+
+// hintedEmbedder is the same of an embedder.
+type hintedEmbedder struct {
+	llm.Embedder
+	hint func(*llm.Error) string
+}
+
+// Embed implements [llm.Embedder].
+func (e hintedEmbedder) Embed(ctx context.Context, req llm.EmbedRequest) (llm.Embeddings, error) {
+	got, err := e.Embedder.Embed(ctx, req)
+	return got, withHint(err, e.hint)
+}
+
+// withHint adds what can be done about an error of a provider.
+func withHint(err error, hintFor func(*llm.Error) string) error {
+	var e *llm.Error
+	if errors.As(err, &e) {
+		if hint := hintFor(e); hint != "" {
+			return failure.WithHint(err, "%s", hint)
+		}
+	}
+	return err
 }
 
 // hintFor says what can be done about an error of a provider that is dialled; "" for nothing that is known.

@@ -22,6 +22,7 @@ import (
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/score"
 	"github.com/echoeval/echoeval/harness/target"
+	"github.com/echoeval/echoeval/providers/abilities"
 )
 
 // planned is a dataset that is ready to run.
@@ -29,7 +30,7 @@ type planned struct {
 	dataset    *dataset.Dataset
 	experiment *experiment.Experiment
 	columns    []experiment.Column
-	roles      []experiment.Column // judges and simulated users
+	roles      []experiment.Column // judges, embedders and simulated users
 	gates      []gate.Gate
 	runs       string // folder of the runs
 	shard      string // I/N, "" for the whole
@@ -62,14 +63,14 @@ func datasetOptions(s *State) dataset.Options {
 		metrics = append(metrics, m.Name)
 	}
 	return dataset.Options{
-		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), TargetVariables: target.Variables(),
+		Dir: s.Dir, Checks: checks, Invariants: invariants, Metrics: metrics, Compared: baseline.Gated(), Drift: drift, Vendors: vendorNames(), Bounds: abilities.Bounds, TargetVariables: target.Variables(),
 		Judging: score.JudgePrompt, Arguments: checkArguments(), Later: score.Later(),
 	}
 }
 
 // checkArguments describe the arguments of checks for schemas.
 func checkArguments() map[string]any {
-	arguments := map[string]any{score.KindJudge: score.JudgeArgs{}}
+	arguments := map[string]any{score.KindJudge: score.JudgeArgs{}, score.KindEmbedding: score.EmbeddingArgs{}}
 	for kind, of := range score.Schemas() {
 		arguments[kind] = of
 	}
@@ -157,7 +158,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		}
 	}
 	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: mode, OnlyStale: o.stale,
+		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Embedders: ofRole(roles, dataset.RoleEmbed), Tools: tools, Mode: mode, OnlyStale: o.stale,
 		Timeout:     o.timeout,
 		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),

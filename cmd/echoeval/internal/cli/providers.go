@@ -61,6 +61,8 @@ type vendor struct {
 	// scripted providers send nothing.
 	scripted bool
 	new      func(p dataset.Provider, item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error)
+	// embed makes what turns texts into vectors; nil where the vendor has none.
+	embed func(p dataset.Provider, rt http.RoundTripper, c clock.Clock) (llm.Embedder, error)
 }
 
 // vendors is the table of providers.
@@ -69,6 +71,9 @@ var vendors = map[string]vendor{
 		base: openai.BaseURL, keyEnv: "OPENAI_API_KEY", apis: true,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return openai.New(openai.Config{BaseURL: p.BaseURL, Model: p.Model, API: openai.API(p.API), Clock: c}, rt)
+		},
+		embed: func(p dataset.Provider, rt http.RoundTripper, c clock.Clock) (llm.Embedder, error) {
+			return openai.NewEmbedder(openai.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	anthropic.Name: {
@@ -82,17 +87,26 @@ var vendors = map[string]vendor{
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return bedrock.New(bedrock.Config{BaseURL: p.BaseURL, Region: p.Region, Model: p.Model, Clock: c}, rt)
 		},
+		embed: func(p dataset.Provider, rt http.RoundTripper, c clock.Clock) (llm.Embedder, error) {
+			return bedrock.NewEmbedder(bedrock.Config{BaseURL: p.BaseURL, Region: p.Region, Model: p.Model, Clock: c}, rt)
+		},
 	},
 	compat.Name: {
 		apis: true,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return compat.New(compat.Config{BaseURL: p.BaseURL, Model: p.Model, API: openai.API(p.API), Clock: c}, rt)
 		},
+		embed: func(p dataset.Provider, rt http.RoundTripper, c clock.Clock) (llm.Embedder, error) {
+			return compat.NewEmbedder(compat.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
+		},
 	},
 	gemini.Name: {
 		base: gemini.BaseURL, keyEnv: "GEMINI_API_KEY", keyElse: "GOOGLE_API_KEY", auth: transport.Scheme{Header: gemini.KeyHeader}, under: gemini.RetryAfter,
 		new: func(p dataset.Provider, _ *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
 			return gemini.New(gemini.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
+		},
+		embed: func(p dataset.Provider, rt http.RoundTripper, c clock.Clock) (llm.Embedder, error) {
+			return gemini.NewEmbedder(gemini.Config{BaseURL: p.BaseURL, Model: p.Model, Clock: c}, rt)
 		},
 	},
 	script.Name: {
@@ -104,6 +118,11 @@ var vendors = map[string]vendor{
 }
 
 func vendorNames() []string { return slices.Sorted(maps.Keys(vendors)) }
+
+// embedding names the vendors that have embeddings.
+func embedding() []string {
+	return slices.DeleteFunc(vendorNames(), func(name string) bool { return vendors[name].embed == nil })
+}
 
 func scriptSteps(steps []dataset.Step) []script.Step {
 	out := make([]script.Step, len(steps))
@@ -174,8 +193,16 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		if p.API != "" && !v.apis {
 			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has one way to be asked, and takes no api", p.ID, p.Vendor), "leave out the key api")
 		}
+		if p.Role == dataset.RoleEmbed && v.embed == nil {
+			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has no embeddings", p.ID, p.Vendor), "choose one of %s", strings.Join(embedding(), ", "))
+		}
 		asked := p
 		asked.Region = regionOf(s, p, v)
+		if p.Role == dataset.RoleEmbed {
+			if _, err := v.embed(asked, nowhere{}, s.Clock); err != nil {
+				return nil, failure.At(p.Pos, failure.Input, "provider %s: %w", p.ID, err)
+			}
+		}
 		c := experiment.Column{
 			Provider: p,
 			Model: func(item *dataset.Item, rt http.RoundTripper, c clock.Clock) (llm.Model, error) {
@@ -184,6 +211,13 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 					return model, err
 				}
 				return hinted{model, hintFor(s, p, v, up[p.Vendor])}, nil
+			},
+			Embedder: func(rt http.RoundTripper, c clock.Clock) (llm.Embedder, error) {
+				embedder, err := v.embed(asked, rt, c)
+				if err != nil || mode == replay.Replay {
+					return embedder, err
+				}
+				return hintedEmbedder{embedder, hintFor(s, p, v, up[p.Vendor])}, nil
 			},
 			Scripted: v.scripted,
 			Settings: p.Settings,
@@ -198,11 +232,19 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 				}
 				shared[key] = transport.Limiter(limits[key], live)
 			}
-			c.Live = shared[key]
+			c.Live = transport.ForModel(p.Model, shared[key])
 		}
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// nowhere sends nothing: what can be said of a provider before it is dialled.
+type nowhere struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (nowhere) RoundTrip(*http.Request) (*http.Response, error) {
+	return nil, failure.New(failure.Internal, "nothing is dialled yet")
 }
 
 // door names what the vendor's own limits count by: who asks, and where. It is the same whether an entry names key and address or leaves them to their defaults.
@@ -415,14 +457,15 @@ func costOf(table func() (llm.Prices, error), p dataset.Provider, scripted bool)
 		return func(llm.Response) (money.USD, bool) { return 0, true }
 	}
 	if p.Price != nil {
-		price := llm.Price{Input: p.Price.Input, CachedInput: p.Price.Input, CacheWrite: p.Price.Input, Output: p.Price.Output}
-		return func(r llm.Response) (money.USD, bool) { return price.Cost(r.Usage), true }
+		price := llm.Price{Input: p.Price.Input, CachedInput: p.Price.Input, CacheWrite: p.Price.Input, LongCacheWrite: p.Price.Input, Output: p.Price.Output}
+		return func(r llm.Response) (money.USD, bool) { return price.For(p.Settings).Cost(r.Usage), true }
 	}
 	return func(r llm.Response) (money.USD, bool) {
 		prices, err := table()
 		if err != nil {
 			return 0, false
 		}
-		return prices.Cost(p.Vendor, p.Model, r.Usage)
+		price, ok := prices.Price(p.Vendor, p.Model)
+		return price.For(p.Settings).Cost(r.Usage), ok
 	}
 }
