@@ -214,7 +214,7 @@ var _ = Describe("Compile", func() {
 		Expect(got).To(ContainSubstring("d.yaml:1:"))
 	},
 		Entry(nil, "contians: a", `unknown check "contians"`, `did you mean "contains"?`),
-		Entry(nil, "sql: a", `unknown check "sql"`, "choices: all, any, bleu, cel, command, contains, contains_all, contains_any, cost, equals, final_state,"),
+		Entry(nil, "sql: a", `unknown check "sql"`, "choices: all, any, bleu, cel, command, contains, contains_all, contains_any, cost, embedding_similarity, equals, final_state,"),
 		Entry(nil, "contains: 112", "d.yaml:1:13", "contains: want a string, got a whole number", `quote it: "112"`),
 		Entry(nil, "contains", "arguments are missing", "write a text"),
 		Entry(nil, "contains: ''", "the text is empty", "it would stand in every answer"),
