@@ -74,6 +74,9 @@ func (l *idList) add(id string) {
 // column collects the pairs of one provider.
 type column struct {
 	pairs [len(compared)]stats.Pairs
+	// shares is the sum over pairs of the share that one repeat has in the item's value, graded says of a metric that a repeat had a value that is neither 0 nor 1.
+	shares float64
+	graded [len(compared)]bool
 	// anew says that a pair differs in anything that a recording fixes: at least one conversation was held anew.
 	anew bool
 }
@@ -241,6 +244,8 @@ func (c *Comparer) pair(before *Item, e *Entry) {
 	column := c.column(e.Provider)
 	column.anew = column.anew || !sameRecording(before, &e.Item)
 	_, ofBefore := before.Judged()
+	column.shares += 1 / float64(of)
+	column.graded[scoreMetric] = column.graded[scoreMetric] || graded(before.Scores) || graded(e.Scores)
 	for i := range compared {
 		was, ok := compared[i].value(before)
 		is, okNow := compared[i].value(&e.Item)
@@ -250,8 +255,16 @@ func (c *Comparer) pair(before *Item, e *Entry) {
 	}
 }
 
-// verdictMetric is the place in compared of the metric whose values are verdicts where an item ran once.
-const verdictMetric = 0
+// The places in compared of the metric whose values are verdicts where an item ran once, and of that whose values may be.
+const (
+	verdictMetric = iota
+	scoreMetric
+)
+
+// graded reports whether a score is neither 0 nor 1.
+func graded(scores []*eval.Fraction) bool {
+	return slices.ContainsFunc(scores, func(s *eval.Fraction) bool { return s != nil && *s != 0 && *s != 1 })
+}
 
 // sameRecording reports whether two outcomes agree in all that a baseline holds of a conversation.
 func sameRecording(a, b *Item) bool {
@@ -380,8 +393,12 @@ func (c *Comparer) comparison(provider string, metric int, level float64) result
 		p := results.Number(math.Round(found.P*1e6) / 1e6)
 		out.P = &p
 	}
-	if drop, ok := stats.DetectableDrop(found.Spread, found.Pairs, level); ok && kind.share {
-		out.DetectableDrop = number(min(drop, 1))
+	design := stats.Design{Spread: found.Spread, Pairs: found.Pairs, Clusters: found.Clusters}
+	if !col.graded[metric] {
+		design.Verdict, design.Rate = col.shares/float64(found.Pairs), found.Before
+	}
+	if drop, ok := stats.DetectableDrop(design, level); ok && kind.share {
+		out.DetectableDrop = number(drop)
 	}
 	return out
 }

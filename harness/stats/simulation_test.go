@@ -25,6 +25,7 @@ type world struct {
 	group          int     // items in a group, which the change moves together; 0 for no groups
 	alike          bool    // every item passes with the same probability; else three of four always or never pass
 	drop           float64 // by which the change lowers each probability
+	level          float64 // of scores in place of verdicts: by how much they vary evenly to each side
 }
 
 // draw is one experiment.
@@ -32,7 +33,7 @@ func (w world) draw(random *rand.Rand) *stats.Pairs {
 	p := &stats.Pairs{Scale: 1}
 	chance, shock := 0.8, 0.0
 	for i := range w.items {
-		if !w.alike {
+		if !w.alike && w.level == 0 {
 			chance = 0.6
 			if random.IntN(4) > 0 {
 				chance = float64(random.IntN(2))
@@ -42,6 +43,9 @@ func (w world) draw(random *rand.Rand) *stats.Pairs {
 			shock = 0.2 * float64(2*random.IntN(2)-1)
 		}
 		share := func(chance float64) float64 {
+			if w.level > 0 {
+				return chance - 0.1 + w.level*(2*random.Float64()-1)
+			}
 			passed := 0
 			for range w.repeats {
 				if random.Float64() < chance {
@@ -55,7 +59,7 @@ func (w world) draw(random *rand.Rand) *stats.Pairs {
 			name := fmt.Sprint(i / w.group)
 			group = &name
 		}
-		p.Add(share(chance), share(chance-w.drop+shock), group, w.repeats == 1)
+		p.Add(share(chance), share(chance-w.drop+shock), group, w.repeats == 1 && w.level == 0)
 	}
 	return p
 }
@@ -109,7 +113,7 @@ var _ = It("by simulation, where nothing has changed the test gives no more fals
 // page is what users read about the statistics.
 var page = filepath.Join(suite.Root(), "docs", "statistics.md")
 
-// documented expects a row of a table in docs/statistics.md with these shares, as percentages of one decimal. Half a point is what another processor's rounding may change. `make golden` rewrites the row.
+// documented expects a row of a table in docs/statistics.md with these shares, as percentages of one decimal. Half a point is what another processor's rounding may change. `make bench` rewrites the row.
 func documented(name string, shares ...float64) {
 	GinkgoHelper()
 	text, err := os.ReadFile(page)
@@ -131,7 +135,7 @@ func documented(name string, shares ...float64) {
 		var shown float64
 		_, err := fmt.Sscanf(strings.TrimSpace(cells[i]), "%f %%", &shown)
 		Expect(err).NotTo(HaveOccurred(), string(old))
-		Expect(100*share).To(BeNumerically("~", shown, 0.5), "%s: run make golden if the change is meant", name)
+		Expect(100*share).To(BeNumerically("~", shown, 0.5), "%s: run make bench if the change is meant", name)
 	}
 }
 
@@ -160,23 +164,36 @@ var _ = It("by simulation, McNemar's test over items and repeats would give fals
 	Expect(alarms).To(BeNumerically(">", 0.1))
 })
 
-var _ = DescribeTable("by simulation, a detectable drop is detected four times out of five", func(name string, w world) {
+// seen is how often a drop that is called detectable is detected, where the spread is what such a comparison says it is.
+func (w world) seen(rate float64) (drop float64, o outcome) {
 	random := rand.New(rand.NewPCG(3, 4))
-	spread := 0.0
+	d := stats.Design{Pairs: w.items, Rate: rate}
+	if w.level == 0 {
+		d.Verdict = 1 / float64(w.repeats)
+	}
 	for range 200 {
 		c, _ := w.draw(random).Compare(0.95)
-		spread += c.Spread / 200
+		d.Spread += c.Spread / 200
+		d.Clusters = c.Clusters
 	}
-	drop, ok := stats.DetectableDrop(spread, w.items, 0.95)
-	Expect(ok).To(BeTrue())
-	w.drop = drop
-	o := w.simulate()
-	documented(name, o.below, o.covered)
-	Expect(o.below).To(BeNumerically("~", stats.Power, 0.07))
+	w.drop, _ = stats.DetectableDrop(d, 0.95)
+	return w.drop, w.simulate()
+}
+
+var _ = DescribeTable("by simulation, a detectable drop is detected four times out of five", func(name string, w world, rate float64) {
+	drop, o := w.seen(rate)
+	documented(name, drop, o.below, o.covered)
+	Expect(o.below).To(BeNumerically(">=", 0.79))
+	Expect(o.below).To(BeNumerically("<", 0.95), "what is seen nearly always is not the smallest drop that is seen")
 	Expect(o.covered).To(BeNumerically(">=", 0.95-within(0.95)))
 },
-	Entry(nil, "200 items, a detectable drop", world{items: 200, repeats: 1, alike: true}),
-	Entry(nil, "100 items, 5 repeats, a detectable drop", world{items: 100, repeats: 5, alike: true}),
+	Entry(nil, "12 items, a detectable drop", world{items: 12, repeats: 1, alike: true}, 0.8),
+	Entry(nil, "50 items, a detectable drop", world{items: 50, repeats: 1, alike: true}, 0.8),
+	Entry(nil, "200 items, a detectable drop", world{items: 200, repeats: 1, alike: true}, 0.8),
+	Entry(nil, "20 items, 5 repeats, a detectable drop", world{items: 20, repeats: 5, alike: true}, 0.8),
+	Entry(nil, "100 items, 5 repeats, a detectable drop", world{items: 100, repeats: 5, alike: true}, 0.8),
+	Entry(nil, "100 items in 20 groups, 2 repeats, a detectable drop", world{items: 100, repeats: 2, group: 5, alike: true}, 0.8),
+	Entry(nil, "50 items with scores, a detectable drop", world{items: 50, repeats: 1, level: 0.1}, 0.7),
 )
 
 var _ = DescribeTable("by simulation, the interval of one run covers", func(name string, w world, method func(values []float64) (low, high float64)) {
