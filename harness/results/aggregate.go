@@ -131,7 +131,7 @@ func (a *aggregate) add(place int, r *eval.Result) error {
 	a.addInvariants(r)
 	a.addLine(c, r)
 	for i, columns := range a.parts {
-		if seen, ok := a.plan.Parts[i].of(r); ok {
+		if seen, ok := a.plan.Parts[i].Of(r); ok {
 			a.addLine(columns[place], seen)
 		}
 	}

@@ -942,7 +942,11 @@ var _ = Describe("the summary", func() {
 	})
 
 	It("says what drop it could see, which is never none", func() {
-		s := summarise(size, size.Plan(), pass)
+		full := func(line *eval.Result) {
+			pass(line)
+			line.Score = ptr(eval.Fraction(1))
+		}
+		s := summarise(size, size.Plan(), full)
 		Expect(s.Power).To(HaveLen(2))
 		Expect([]string{s.Power[0].Provider, s.Power[0].Metric}).To(Equal([]string{"p0", "pass_rate"}))
 		// Twice the variance of 21 of 22, of verdicts that all pass.
@@ -952,7 +956,7 @@ var _ = Describe("the summary", func() {
 		Expect(want).To(BeNumerically(">", 0.3))
 		Expect(s.Power[1]).To(Equal(results.Power{Provider: "p0", Metric: "score", DetectableDrop: s.Power[0].DetectableDrop}), "scores that are all 1 are verdicts")
 		graded := summarise(size, size.Plan(), func(line *eval.Result) {
-			if pass(line); line.Index == 1 {
+			if full(line); line.Index == 1 {
 				line.Score = ptr(eval.Fraction(0.999))
 			}
 		})

@@ -47,13 +47,20 @@ func DetectableDrop(d Design, confidence float64) (drop float64, ok bool) {
 		farthest = distuv.UnitNormal.Quantile(1 - 1/(2*n))
 	}
 	seen := func(x float64) bool {
-		variance := d.Spread*d.Spread + d.Verdict*(x*(2*d.Rate-1)-x*x)
+		// What was before the drop keeps its half.
+		variance := max(d.Spread*d.Spread/2, d.Spread*d.Spread+d.Verdict*(x*(2*d.Rate-1)-x*x))
 		if d.Verdict < 1 {
 			variance += (x*x + 2*x*farthest*d.Spread) / n
 		}
-		return x >= quantiles*math.Sqrt(max(0, variance)/n)+d.Verdict/(2*n)
+		return x >= quantiles*math.Sqrt(variance/n)+d.Verdict/(2*n)
 	}
 	low, high := 0.0, 1.0
+	if d.Verdict > 0 {
+		high = d.Rate // no rate falls further
+	}
+	if !seen(high) {
+		return 1, true
+	}
 	for range 60 {
 		if middle := (low + high) / 2; seen(middle) {
 			high = middle

@@ -259,7 +259,7 @@ type (
 		// Intervals and Needs say that a row has one.
 		Intervals, Needs bool
 	}
-	comparisonRow struct{ Provider, Metric, Items, Before, Now, Difference, Interval, Status, Needed string }
+	comparisonRow struct{ Provider, Metric, Where, Items, Before, Now, Difference, Interval, Status, Needed string }
 	moveView      struct {
 		What, Tone string
 		Count      int
@@ -436,7 +436,7 @@ func (s *section) regression(v *view) {
 		r.Note = "The baseline was edited in this working tree: it differs from the one at the merge base."
 	}
 	for _, c := range reg.Comparisons {
-		row := comparisonRow{Provider: c.Provider, Metric: c.Metric, Items: fmt.Sprint(c.Pairs), Before: compare.Number(c.Metric, c.Before), Now: compare.Number(c.Metric, c.Now), Difference: compare.Difference(c), Status: c.Status}
+		row := comparisonRow{Provider: c.Provider, Metric: c.Metric, Where: c.Where().String(), Items: fmt.Sprint(c.Pairs), Before: compare.Number(c.Metric, c.Before), Now: compare.Number(c.Metric, c.Now), Difference: compare.Difference(c), Status: c.Status}
 		if c.Low != nil && c.High != nil {
 			row.Interval = fmt.Sprintf("[%s, %s]", compare.Number(c.Metric, c.Low), compare.Number(c.Metric, c.High))
 		}

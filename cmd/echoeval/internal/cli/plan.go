@@ -185,6 +185,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		if opts.RepeatMax > 0 {
 			p.reference.Count(opts.Repeat)
 		}
+		p.reference.Limit(gate.DropParts(p.gates))
 		opts.Look = p.reference.Add
 	}
 	p.record = recordCommand(s, d, o)
