@@ -174,8 +174,8 @@ type runLink struct {
 	Href, Name, Mark, Tone, Text string
 }
 
-// tones are the colours of a verdict, marks the words that say the same.
-func tone(code failure.Code) (tone, mark string) {
+// Tone is the class of the style sheet that a verdict has, and mark the word that says the same.
+func Tone(code failure.Code) (tone, mark string) {
 	switch code {
 	case failure.OK:
 		return "good", "passed"
@@ -190,7 +190,7 @@ func tone(code failure.Code) (tone, mark string) {
 }
 
 func (s *section) link() runLink {
-	t, mark := tone(s.sum.Verdict.Code)
+	t, mark := Tone(s.sum.Verdict.Code)
 	return runLink{Number: s.number, Href: s.href(""), Name: s.sum.Dataset.Name, Mark: mark, Tone: t, Text: strings.TrimPrefix(s.sum.Verdict.Text, mark+": ")}
 }
 
