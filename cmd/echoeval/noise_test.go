@@ -3,6 +3,12 @@
 package main_test
 
 import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -36,5 +42,56 @@ var _ = Describe("a regression gate on a part", func() {
 
 		o = p.expect(2, "run", "ward.yaml", "--set", `gates=[{regression: {metric: score, max_drop: 0.1}, tag: t9}]`)
 		Expect(o.stderr).To(And(ContainSubstring("a gate looks at tag t9, and no item has it")))
+	})
+})
+
+var _ = Describe("view", func() {
+	It("serves the runs on a loopback address until it is interrupted, and changes nothing", func() {
+		p := committedProject()
+		p.succeed("run", quickstart)
+		p.succeed("run", quickstart)
+		before := p.files(".echoeval")
+		served := p.start(p.command("view", "--address-file", "address"))
+		Eventually(func() string { data, _ := os.ReadFile(p.path("address")); return string(data) }, "60s", "20ms").ShouldNot(BeEmpty())
+		address := strings.TrimSpace(p.read("address"))
+		Expect(address).To(HavePrefix("127.0.0.1:"))
+		client := &http.Client{Transport: &http.Transport{}}
+		get := func(path, host string) (int, string) {
+			GinkgoHelper()
+			r, err := http.NewRequest(http.MethodGet, "http://"+address+path, nil)
+			Expect(err).NotTo(HaveOccurred())
+			if host != "" {
+				r.Host = host
+			}
+			response, err := client.Do(r)
+			Expect(err).NotTo(HaveOccurred())
+			defer response.Body.Close()
+			body, err := io.ReadAll(response.Body)
+			Expect(err).NotTo(HaveOccurred())
+			return response.StatusCode, string(body)
+		}
+		code, page := get("/", "")
+		Expect(code).To(Equal(200))
+		Expect(page).To(And(ContainSubstring("Pass rate over 2 runs"), ContainSubstring(filepath.Base(p.last()))))
+		code, page = get("/run/"+filepath.Base(p.last()), "")
+		Expect(code).To(Equal(200))
+		Expect(page).To(ContainSubstring("<title>quickstart: "))
+		code, page = get("/", "evil.example")
+		Expect(code).To(Equal(403))
+		Expect(page).NotTo(ContainSubstring("quickstart"))
+		Expect(served.cmd.Process.Signal(os.Interrupt)).To(Succeed())
+		o := p.await(served)
+		Expect(o.code).To(Equal(0))
+		Expect(o.stderr).To(ContainSubstring("the runs in .echoeval/runs on http://" + address + "/"))
+		Expect(p.files(".echoeval")).To(Equal(before))
+	})
+
+	It("says what is no folder of runs, and listens on no other address", func() {
+		p := committedProject()
+		Expect(p.expect(2, "view").stderr).To(And(ContainSubstring("there is no folder of runs .echoeval/runs"), ContainSubstring("hint: run something first: echoeval run")))
+		p.succeed("run", quickstart)
+		Expect(p.expect(2, "view", p.last()).stderr).To(And(ContainSubstring("is one run"), ContainSubstring("hint: echoeval view .echoeval/runs")))
+		Expect(p.expect(2, "view", "--listen", "0.0.0.0:0").stderr).To(ContainSubstring("it serves this machine only"))
+		Expect(p.expect(2, "view", "a", "b").stderr).To(ContainSubstring("a folder of runs"))
 	})
 })

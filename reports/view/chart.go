@@ -18,8 +18,8 @@ const (
 
 // The room of a chart, in its own units.
 const (
-	chartWidth, chartHeight = 420.0, 190.0
-	left, right, top, foot  = 58.0, 12.0, 12.0, 24.0
+	chartWidth, chartHeight = 320.0, 170.0
+	left, right, top, foot  = 64.0, 10.0, 10.0, 22.0
 )
 
 // chart is a trend: a metric of every column over the runs, the oldest first.
@@ -110,7 +110,7 @@ func columnsOf(runs []run) []string {
 
 func trend(runs []run, columns []string, metric string, fraction bool) (chart, bool) {
 	kind, _ := results.FindMetric(metric)
-	most, any := 0.0, false
+	least, most, any := 1.0, 0.0, false
 	each := func(column string, visit func(at int, m results.Metric)) {
 		for i := range runs {
 			for _, p := range runs[i].summary.Providers {
@@ -121,25 +121,32 @@ func trend(runs []run, columns []string, metric string, fraction bool) (chart, b
 		}
 	}
 	for _, column := range columns {
-		each(column, func(_ int, m results.Metric) { most, any = max(most, float64(*m.Value)), true })
+		each(column, func(_ int, m results.Metric) {
+			least, most, any = min(least, float64(*m.Value)), max(most, float64(*m.Value)), true
+			if m.Low != nil {
+				least = min(least, float64(*m.Low))
+			}
+		})
 	}
 	if !any {
 		return chart{}, false
 	}
 	if fraction {
-		most = 1
+		// Rates are high, and move little: the scale begins at the tenth below them, and says so.
+		least, most = max(0, math.Floor(least*10+1e-9)/10), 1
+		least = min(least, 0.9)
 	} else {
-		most = round(most)
+		least, most = 0, round(most)
 	}
 	x := func(i int) string {
 		return place(left + (chartWidth-left-right)*float64(i)/float64(len(runs)-1))
 	}
 	y := func(v float64) string {
-		return place(top + (chartHeight-top-foot)*(1-min(1, max(0, v/most))))
+		return place(top + (chartHeight-top-foot)*(1-min(1, max(0, (v-least)/(most-least)))))
 	}
 	c := chart{}
 	for k := range 3 {
-		v := most * float64(k) / 2
+		v := least + (most-least)*float64(k)/2
 		c.Ticks = append(c.Ticks, tick{y(v), kind.Unit.Format(results.Number(v))})
 	}
 	c.Ends = []end{{x(0), "start", runs[0].day()}, {x(len(runs) - 1), "end", runs[len(runs)-1].day()}}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/echoeval/echoeval/core/failure"
@@ -40,7 +41,7 @@ var policy = sync.OnceValue(func() string {
 var markup = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"line":  escape.Line,
-		"block": escape.Block,
+		"lines": escape.Block,
 		"sheet": func() template.CSS { return template.CSS(sheet()) },
 	}).Parse(asset("page.tmpl")))
 })
@@ -127,7 +128,7 @@ func rowOf(r *run) rowView {
 		}
 	} else {
 		row.Tone, row.Mark = html.Tone(r.summary.Verdict.Code)
-		row.Text = compare.Short(r.summary.Verdict.Text, mostText, false)
+		row.Text = compare.Short(strings.TrimPrefix(r.summary.Verdict.Text, row.Mark+": "), mostText, false)
 		for _, p := range r.summary.Providers {
 			row.Columns = append(row.Columns, columnOf(&p))
 		}
