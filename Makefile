@@ -44,7 +44,7 @@ rules: ## import directions, doors to the process, docs drift, owners of cassett
 	go test -count=1 ./ci/archtest ./ci/cassettetest
 
 bench: ## write the simulation tables of docs/statistics.md anew, run the benchmarks and print their ratios
-	ECHOEVAL_GOLDEN=update go test -count=1 ./harness/stats -ginkgo.focus 'by simulation'
+	ECHOEVAL_GOLDEN=update go test -count=1 -p=1 ./harness/stats ./harness/noise -ginkgo.focus 'by simulation'
 	go run ./ci/bench
 
 record: build ## record the committed cassettes again, against the emulator

@@ -95,3 +95,95 @@ var _ = Describe("view", func() {
 		Expect(p.expect(2, "view", "a", "b").stderr).To(ContainSubstring("a folder of runs"))
 	})
 })
+
+// shifting is a project whose tool gives another number whenever it is asked, and whose check wavers over item 1 whatever the answer is. Item 0 fails where the number is odd.
+func shifting() *project {
+	GinkgoHelper()
+	p := wardProject(3, `{pass_rate: null}`, `verdict=pass
+case $item in
+0) case $case in *'"output":"it is '[13579]'"'*) verdict=fail;; esac;;
+1) [ $((repeat % 2)) = 0 ] && verdict=fail;;
+esac`)
+	p.write("agent.yaml", "task: {description: Tell the number.}\ntools:\n  - {name: number, description: Tells a number., effect: read, command: [sh, number.sh]}\n")
+	p.write("number.sh", "cat >/dev/null\necho x >>asked\nwc -l <asked | tr -d ' '\n")
+	p.write("emulator.yaml", "version: 1\nname: ward\nconversations:\n  - match: {user_regex: \"^Move visit [0-9]+\\\\.$\"}\n    steps:\n      - calls: [{name: number, args: {}}]\n      - {text: \"it is {{last_tool_result}}\"}\n")
+	return p
+}
+
+var _ = Describe("the noise ledger", func() {
+	It("blames what wavers, from recordings that hold a part of the world fixed, and then offline", func() {
+		p := shifting()
+		e := p.emulate("emulator.yaml")
+		record := func(args ...string) string {
+			GinkgoHelper()
+			p.succeed(append([]string{"record", "ward.yaml", "--repeat", "4", e.upstream(), "--recorded-at", recordedAt, "--quiet", "--concurrency", "1"}, args...)...)
+			return filepath.Base(p.last())
+		}
+		outputs := func() map[string]map[string]bool {
+			out := map[string]map[string]bool{}
+			for _, line := range p.results(p.last()) {
+				if out[line.Item] == nil {
+					out[line.Item] = map[string]bool{}
+				}
+				out[line.Item][*line.Output] = true
+			}
+			return out
+		}
+		record()
+		Expect(outputs()["visit-000"]).To(HaveLen(4), "the tool gives another number each time")
+		asked := p.read("asked")
+		judge := record("--freeze", "agent", "--cassettes", "noise/agent")
+		Expect(outputs()).To(HaveEach(HaveLen(1)))
+		Expect(p.read("asked")).To(Equal(asked), "no tool ran")
+		agent := record("--freeze", "tools", "--cassettes", "noise/tools")
+		Expect(outputs()).To(HaveEach(HaveLen(1)))
+		Expect(p.read("asked")).To(Equal(asked), "no tool ran")
+		Expect(p.expect(2, "noise", "ward", "--judge", agent).stderr).To(ContainSubstring("was recorded with --freeze tools: it belongs to --agent"))
+
+		// From here on nothing answers.
+		p.remove("number.sh")
+		p.succeed("run", "ward.yaml", "--repeat", "4", "--cassettes", "noise/agent")
+		Expect(outputs()).To(HaveEach(HaveLen(1)))
+		replayed := filepath.Base(p.last())
+		p.succeed("run", "ward.yaml", "--repeat", "4", "--cassettes", "noise/tools")
+		p.succeed("run", "ward.yaml", "--repeat", "4")
+		all := filepath.Base(p.last())
+		Expect(p.expect(2, "noise", all, "--judge", all).stderr).To(ContainSubstring("does not have the agent frozen"))
+
+		o := p.succeed("noise", all, "--judge", replayed, "--agent", agent)
+		Expect(o.stdout).To(HavePrefix("noise of ward on openai:gpt-4o-mini: 3 items with repeats\n"))
+		Expect(o.stdout).To(ContainSubstring("flaky: visit-000 (environment) 2/4, judge alone "))
+		Expect(o.stdout).To(ContainSubstring("flaky: visit-001 (judge) 2/4, judge alone 2/4, tools frozen 2/4"))
+		Expect(o.stdout).To(MatchRegexp(`(?m)^    agent +±0, variance 0 \[0, 0\.\d+\], 0 %$`))
+		Expect(o.stdout).To(MatchRegexp(`(?m)^    environment +±0\.\d+, variance 0\.111 \[0, 0\.\d+\], 50 %$`))
+		Expect(o.stdout).To(ContainSubstring("frozen tools: 9 calls repeated, all with the same result"))
+		Expect(p.succeed("noise", all, "--judge", judge, "--agent", agent).stdout).To(Equal(o.stdout), "the run of a recording says the same")
+
+		o = p.succeed("noise", all)
+		Expect(o.stdout).To(MatchRegexp(`(?m)^    judge +not told: record --freeze agent, and give its run as --judge$`))
+		Expect(o.stdout).To(ContainSubstring("flaky: visit-000 (not told) 2/4"))
+		Expect(p.succeed("noise", all, "--judge", judge, "--format", "json").stdout).To(And(ContainSubstring(`"source":"agent and environment"`), ContainSubstring(`{"source":"environment","variance":null,"low":null,"high":null,"share":null,"why":"record --freeze tools, and give its run as --agent"}`)))
+		Expect(p.succeed("noise", all, "--judge", judge, "--agent", agent, "--format", "markdown").stdout).To(ContainSubstring("| `visit-000` | environment | 2/4 |"))
+		page := p.succeed("noise", all, "--format", "html").stdout
+		Expect(page).To(And(HavePrefix("<!doctype html>"), ContainSubstring("not told"), Not(ContainSubstring("<script"))))
+	})
+
+	It("freezes only what there is, and beside the dataset's own cassettes", func() {
+		p := shifting()
+		e := p.emulate("emulator.yaml")
+		args := []string{"record", "ward.yaml", "--repeat", "2", e.upstream()}
+		Expect(p.expect(2, append(args, "--freeze", "agent")...).stderr).To(And(ContainSubstring("records beside the dataset's own cassettes"), ContainSubstring("hint: echoeval record ward.yaml --freeze agent --cassettes noise/agent")))
+		Expect(p.expect(2, append(args, "--freeze", "tool", "--cassettes", "x")...).stderr).To(ContainSubstring("want agent or tools"))
+		Expect(p.expect(2, "run", "ward.yaml", "--freeze", "agent", "--cassettes", "x").stderr).To(ContainSubstring("--freeze is for recording whole"))
+		for _, freeze := range []string{"agent", "tools"} {
+			o := p.expect(4, append(args, "--freeze", freeze, "--cassettes", "noise")...)
+			Expect(o.all()).To(ContainSubstring("hint: echoeval record ward.yaml --repeat 2 --stale"), "what is frozen comes from the dataset's own cassettes")
+			Expect(p.path("noise")).NotTo(BeADirectory())
+		}
+		// What no longer fits is stale, not recorded anew.
+		p.succeed(args...)
+		p.edit("agent.yaml", "Tell the number.", "Tell the number now.")
+		o := p.expect(4, append(args, "--freeze", "agent", "--cassettes", "noise")...)
+		Expect(o.all()).To(ContainSubstring("stale: system-prompt"))
+	})
+})

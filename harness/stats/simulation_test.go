@@ -4,10 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -103,41 +99,12 @@ var unchanged = []struct {
 var _ = It("by simulation, where nothing has changed the test gives no more false alarms than it says, and the interval covers", func() {
 	for _, w := range unchanged {
 		o := w.simulate()
-		documented(w.name, o.alarms, o.covered)
+		suite.Documented("statistics.md", w.name, o.alarms, o.covered)
 		Expect(o.alarms).To(BeNumerically("<=", 0.05+within(0.05)), w.name)
 		Expect(o.covered).To(BeNumerically(">=", 0.95-within(0.95)), w.name)
 		Expect(o.below).To(BeNumerically("<=", 0.025+within(0.025)), w.name)
 	}
 })
-
-// page is what users read about the statistics.
-var page = filepath.Join(suite.Root(), "docs", "statistics.md")
-
-// documented expects a row of a table in docs/statistics.md with these shares, as percentages of one decimal. Half a point is what another processor's rounding may change. `make bench` rewrites the row.
-func documented(name string, shares ...float64) {
-	GinkgoHelper()
-	text, err := os.ReadFile(page)
-	Expect(err).NotTo(HaveOccurred())
-	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*$`)
-	old := row.Find(text)
-	Expect(old).NotTo(BeNil(), "%s has no row %q", page, name)
-	line := "| " + name + " |"
-	for _, share := range shares {
-		line += fmt.Sprintf(" %.1f %% |", 100*share)
-	}
-	if suite.Update() {
-		Expect(os.WriteFile(page, row.ReplaceAllLiteral(text, []byte(line)), 0o644)).To(Succeed())
-		return
-	}
-	cells := strings.Split(strings.Trim(string(old), "| "), "|")[1:]
-	Expect(cells).To(HaveLen(len(shares)), string(old))
-	for i, share := range shares {
-		var shown float64
-		_, err := fmt.Sscanf(strings.TrimSpace(cells[i]), "%f %%", &shown)
-		Expect(err).NotTo(HaveOccurred(), string(old))
-		Expect(100*share).To(BeNumerically("~", shown, 0.5), "%s: run make bench if the change is meant", name)
-	}
-}
 
 var _ = It("by simulation, McNemar's test over items and repeats would give false alarms, which is why it is not used", func() {
 	random := rand.New(rand.NewPCG(20, 26))
@@ -160,7 +127,7 @@ var _ = It("by simulation, McNemar's test over items and repeats would give fals
 		}
 		alarms += share(stats.McNemar(lost, gained) < 0.05)
 	}
-	documented("McNemar over 20 items x 8 repeats, which is not used", alarms)
+	suite.Documented("statistics.md", "McNemar over 20 items x 8 repeats, which is not used", alarms)
 	Expect(alarms).To(BeNumerically(">", 0.1))
 })
 
@@ -182,7 +149,7 @@ func (w world) seen(rate float64) (drop float64, o outcome) {
 
 var _ = DescribeTable("by simulation, a detectable drop is detected four times out of five", func(name string, w world, rate float64) {
 	drop, o := w.seen(rate)
-	documented(name, drop, o.below, o.covered)
+	suite.Documented("statistics.md", name, drop, o.below, o.covered)
 	Expect(o.below).To(BeNumerically(">=", 0.79))
 	Expect(o.below).To(BeNumerically("<", 0.95), "what is seen nearly always is not the smallest drop that is seen")
 	Expect(o.covered).To(BeNumerically(">=", 0.95-within(0.95)))
@@ -211,7 +178,7 @@ var _ = DescribeTable("by simulation, the interval of one run covers", func(name
 		low, high := method(values)
 		covered += share(low <= 0.8 && 0.8 <= high)
 	}
-	documented(name, covered)
+	suite.Documented("statistics.md", name, covered)
 	Expect(covered).To(BeNumerically(">=", 0.95-2*within(0.95)))
 	Expect(covered).To(BeNumerically("<=", 0.99))
 },
