@@ -187,3 +187,44 @@ var _ = Describe("the noise ledger", func() {
 		Expect(o.all()).To(ContainSubstring("stale: system-prompt"))
 	})
 })
+
+var _ = Describe("gold", func() {
+	It("begins a file of labels, holds the check against it and says what its rate is worth", func() {
+		p := wardProject(12, `{pass_rate: null}`, `verdict=pass
+[ "$item" -ge 9 ] && verdict=fail`)
+		e := p.emulate("emulator.yaml")
+		p.succeed("record", "ward.yaml", e.upstream(), "--recorded-at", recordedAt, "--quiet")
+		p.succeed("run", "ward.yaml")
+		o := p.succeed("gold", "ward", "--check", "verdict", "--template")
+		Expect(o.stdout).To(HavePrefix("version: 1\nlabels:\n  - {item: \"visit-000\", answer: \"moved: Move visit 000.\", pass: null}\n"))
+		Expect(strings.Count(o.stdout, "pass: null")).To(Equal(12))
+		p.write("gold/verdict.yaml", o.stdout)
+		o = p.succeed("gold", "ward", "--check", "verdict", "--labels", "gold/verdict.yaml")
+		Expect(o.stdout).To(And(ContainSubstring("0 labels; 12 still to be given"), ContainSubstring("agreement   not told"), ContainSubstring("advisory: no label")))
+		p.expect(1, "gold", "ward", "--check", "verdict", "--labels", "gold/verdict.yaml", "--gate")
+
+		// Of the nine that it passes people pass eight; the three that it fails are bad.
+		text := p.read("gold/verdict.yaml")
+		for n, line := range strings.Split(text, "\n")[2:14] {
+			pass := "true"
+			if n >= 8 {
+				pass = "false"
+			}
+			text = strings.Replace(text, line, strings.Replace(line, "null", pass, 1), 1)
+		}
+		p.write("gold/verdict.yaml", text)
+		o = p.succeed("gold", "ward", "--check", "verdict", "--labels", "gold/verdict.yaml", "--gate")
+		Expect(o.stdout).To(MatchRegexp(`^verdict against 12 labels
+  agreement   0\.917 \[0\.\d+, 0\.\d+\]
+  sensitivity 1 \[0\.\d+, 1\] of 8 that pass
+  specificity 0\.75 \[0\.\d+, 0\.\d+\] of 4 that do not
+  pass rate of openai:gpt-4o-mini: found 0\.75 \[0\.\d+, 0\.\d+\], corrected 0\.667 \[0\.\d+, 0\.\d+\]
+  visit-008 on openai:gpt-4o-mini: passed, people do not: it may
+$`))
+		Expect(p.expect(1, "gold", "ward", "--check", "verdict", "--labels", "gold/verdict.yaml", "--gate", "--floor", "0.95").stdout).To(ContainSubstring("advisory: agreement is below 0.95"))
+		Expect(p.succeed("gold", "ward", "--check", "verdict", "--labels", "gold/verdict.yaml", "--json").stdout).To(ContainSubstring(`"matched":12,"unmatched":0,"open":0,`))
+		Expect(p.expect(2, "gold", "ward", "--check", "kind", "--labels", "gold/verdict.yaml").stderr).To(ContainSubstring(`has no check "kind"`))
+		Expect(p.expect(2, "gold", "ward", "--check", "verdict").stderr).To(ContainSubstring("want one of --labels and --template"))
+		Expect(p.expect(2, "gold", "ward", "--check", "verdict", "--labels", "absent.yaml").stderr).To(ContainSubstring("hint: echoeval gold ward --check verdict --template begins one"))
+	})
+})
