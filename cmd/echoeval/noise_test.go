@@ -218,7 +218,7 @@ var _ = Describe("gold", func() {
   agreement   0\.917 \[0\.\d+, 0\.\d+\]
   sensitivity 1 \[0\.\d+, 1\] of 8 that pass
   specificity 0\.75 \[0\.\d+, 0\.\d+\] of 4 that do not
-  pass rate of openai:gpt-4o-mini: found 0\.75 \[0\.\d+, 0\.\d+\], corrected 0\.667 \[0\.\d+, 0\.\d+\]
+  pass rate of openai:gpt-4o-mini: found 0\.75 \[0\.\d+, 0\.\d+\], corrected 0\.667 \[0\.\d+, 1\]
   visit-008 on openai:gpt-4o-mini: passed, people do not: it may
 $`))
 		Expect(p.expect(1, "gold", "ward", "--check", "verdict", "--labels", "gold/verdict.yaml", "--gate", "--floor", "0.95").stdout).To(ContainSubstring("advisory: agreement is below 0.95"))
