@@ -19,8 +19,8 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/gomega"
 )
 
 // patience bounds every wait for the browser, which may share its machine with much else.
@@ -28,13 +28,13 @@ const patience = 120 * time.Second
 
 // chromium is the path of the browser. Where there is none the spec is skipped, visibly.
 func chromium() string {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
 	}
-	Skip("no chromium: the specs that drive the page in a browser need it")
+	ginkgo.Skip("no chromium: the specs that drive the page in a browser need it")
 	return ""
 }
 
@@ -50,36 +50,36 @@ type Page struct {
 
 // Open opens the page at an address and waits until an element is there. When the spec ends, the page must have asked for nothing whose address does not begin with one of own, and there must be no exception and no word in the console.
 func Open(address, ready string, own ...string) *Page {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	program := chromium()
 	profile, err := os.MkdirTemp("", "chromium-*")
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(os.RemoveAll, profile)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	ginkgo.DeferCleanup(os.RemoveAll, profile)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), chromedp.ExecPath(program), chromedp.UserDataDir(profile), chromedp.WindowSize(1300, 900),
 		chromedp.Flag("headless", true), chromedp.Flag("no-sandbox", true), chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true), chromedp.Flag("no-first-run", true),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true))
-	DeferCleanup(stop)
+	ginkgo.DeferCleanup(stop)
 	ctx, _ := chromedp.NewContext(allocator)
 	b := &Page{Context: ctx}
-	Expect(chromedp.Listen(ctx, b.listen)).To(Succeed())
-	DeferCleanup(func() { Expect(chromedp.Cancel(ctx)).To(Succeed()) })
+	gomega.Expect(chromedp.Listen(ctx, b.listen)).To(gomega.Succeed())
+	ginkgo.DeferCleanup(func() { gomega.Expect(chromedp.Cancel(ctx)).To(gomega.Succeed()) })
 	for _, enable := range []func() error{
 		func() error { _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); return err },
 		func() error { _, err := chromedp.Call(ctx, cdplog.Enable, cdp.Empty{}); return err },
 		func() error { _, err := chromedp.Call(ctx, runtime.Enable, cdp.Empty{}); return err },
 	} {
-		Expect(enable()).To(Succeed())
+		gomega.Expect(enable()).To(gomega.Succeed())
 	}
 	b.Run(chromedp.Navigate(address), chromedp.WaitReady(chromedp.CSS(ready)))
-	DeferCleanup(func() {
+	ginkgo.DeferCleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		for _, request := range b.requests {
 			itself := request == "data:," || slices.ContainsFunc(own, func(prefix string) bool { return strings.HasPrefix(request, prefix) })
-			Expect(itself).To(BeTrue(), "a request left the page: %s", request)
+			gomega.Expect(itself).To(gomega.BeTrue(), "a request left the page: %s", request)
 		}
-		Expect(b.requests).NotTo(BeEmpty(), "nothing was listened to")
-		Expect(b.problems).To(BeEmpty())
+		gomega.Expect(b.requests).NotTo(gomega.BeEmpty(), "nothing was listened to")
+		gomega.Expect(b.problems).To(gomega.BeEmpty())
 	})
 	return b
 }
@@ -105,21 +105,21 @@ func (b *Page) listen(event any) {
 
 // Run runs actions of chromedp.
 func (b *Page) Run(actions ...chromedp.Action[chromedp.Void]) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
-	Expect(chromedp.Do(ctx, actions...)).To(Succeed())
+	gomega.Expect(chromedp.Do(ctx, actions...)).To(gomega.Succeed())
 }
 
 // Do runs a script for what it does.
 func (b *Page) Do(script string) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	b.Run(chromedp.Evaluate[chromedp.Void](script))
 }
 
 // Choose takes a value of a list.
 func (b *Page) Choose(label, value string) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	list := fmt.Sprintf(`select[aria-label=%q]`, label)
 	b.Run(chromedp.SetValue(chromedp.CSS(list), value))
 	b.Do(fmt.Sprintf("document.querySelector('%s').dispatchEvent(new Event('change'))", list))
@@ -127,64 +127,64 @@ func (b *Page) Choose(label, value string) {
 
 // Media sets what the browser says of its colours; "" is what it is by itself.
 func (b *Page) Media(scheme string) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	var features []*emulation.MediaFeature
 	if scheme != "" {
 		features = append(features, &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme})
 	}
 	_, err := chromedp.Call(b.Context, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
-	Expect(err).NotTo(HaveOccurred())
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 }
 
 // JS is the value of an expression in the page.
 func JS[T any](b *Page, expression string) T {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	ctx, cancel := context.WithTimeout(b.Context, patience)
 	defer cancel()
 	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression))
-	Expect(err).NotTo(HaveOccurred(), expression)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred(), expression)
 	return value
 }
 
 // Press presses keys.
 func (b *Page) Press(keys string, modifiers ...chromedp.KeyOption) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	b.Run(chromedp.KeyEvent(keys, modifiers...))
 }
 
 // Stroke presses a key that writes a character as a keyboard does: where the page takes the key for itself, nothing is written.
 func (b *Page) Stroke(key string) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	for _, kind := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeKeyDown, input.DispatchKeyEventTypeKeyUp} {
 		event := input.DispatchKeyEventParams{Type: kind, Key: key}
 		if kind == input.DispatchKeyEventTypeKeyDown {
 			event.Text = key
 		}
 		_, err := chromedp.Call(b.Context, input.DispatchKeyEvent, event)
-		Expect(err).NotTo(HaveOccurred())
+		gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	}
 }
 
 // Becomes waits until an expression has a value.
 func Becomes[T any](b *Page, expression string, want T) {
-	GinkgoHelper()
-	Eventually(func() T { return JS[T](b, expression) }, patience, 20*time.Millisecond).Should(Equal(want), expression)
+	ginkgo.GinkgoHelper()
+	gomega.Eventually(func() T { return JS[T](b, expression) }, patience, 20*time.Millisecond).Should(gomega.Equal(want), expression)
 }
 
 // Click clicks on an element.
 func (b *Page) Click(selector string) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	b.Run(chromedp.Click(chromedp.CSS(selector)))
 }
 
 // Shoot saves a picture of the page where ECHOEVAL_SCREENSHOTS names a folder.
 func (b *Page) Shoot(name string) {
-	GinkgoHelper()
+	ginkgo.GinkgoHelper()
 	picture, err := chromedp.Run(b.Context, chromedp.CaptureScreenshot())
-	Expect(err).NotTo(HaveOccurred())
-	Expect(len(picture)).To(BeNumerically(">", 5_000), "an empty picture")
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	gomega.Expect(len(picture)).To(gomega.BeNumerically(">", 5_000), "an empty picture")
 	if folder := os.Getenv("ECHOEVAL_SCREENSHOTS"); folder != "" {
-		Expect(os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644)).To(Succeed())
+		gomega.Expect(os.WriteFile(filepath.Join(folder, name+".png"), picture, 0o644)).To(gomega.Succeed())
 	}
 }
 
