@@ -44,7 +44,8 @@ lint: ## staticcheck, in the version that ci/tools/go.mod pins
 rules: ## import directions, doors to the process, docs drift, owners of cassettes
 	go test -count=1 ./ci/archtest ./ci/cassettetest
 
-bench: ## run the benchmarks and print their ratios
+bench: ## write the simulation tables of docs/statistics.md anew, run the benchmarks and print their ratios
+	ECHOEVAL_GOLDEN=update go test -count=1 -p=1 ./harness/stats ./harness/noise -ginkgo.focus 'by simulation'
 	go run ./ci/bench
 
 record: build ## record the committed cassettes again, against the emulator

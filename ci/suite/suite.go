@@ -9,8 +9,10 @@
 package suite
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -110,4 +112,31 @@ func Golden(name string, got []byte) {
 	want, err := os.ReadFile(path)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred(), "run `make golden` to write it")
 	gomega.Expect(string(got)).To(gomega.Equal(string(want)), "golden file %s; run `make golden` if the change is meant", path)
+}
+
+// Documented expects a row of a table in a page of docs with these shares, as percentages of one decimal: what simulations found. Half a point is what another processor's rounding may change. `make bench` rewrites the row.
+func Documented(page, name string, shares ...float64) {
+	ginkgo.GinkgoHelper()
+	page = filepath.Join(Root(), "docs", page)
+	text, err := os.ReadFile(page)
+	gomega.Expect(err).NotTo(gomega.HaveOccurred())
+	row := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*$`)
+	old := row.Find(text)
+	gomega.Expect(old).NotTo(gomega.BeNil(), "%s has no row %q", page, name)
+	line := "| " + name + " |"
+	for _, share := range shares {
+		line += fmt.Sprintf(" %.1f %% |", 100*share)
+	}
+	if Update() {
+		gomega.Expect(os.WriteFile(page, row.ReplaceAllLiteral(text, []byte(line)), 0o644)).To(gomega.Succeed())
+		return
+	}
+	cells := strings.Split(strings.Trim(string(old), "| "), "|")[1:]
+	gomega.Expect(cells).To(gomega.HaveLen(len(shares)), string(old))
+	for i, share := range shares {
+		var shown float64
+		_, err := fmt.Sscanf(strings.TrimSpace(cells[i]), "%f %%", &shown)
+		gomega.Expect(err).NotTo(gomega.HaveOccurred(), string(old))
+		gomega.Expect(100*share).To(gomega.BeNumerically("~", shown, 0.5), "%s: run make bench if the change is meant", name)
+	}
 }

@@ -59,7 +59,7 @@ func Collect(run *results.Run, each func(*Entry) error) (*File, error) {
 	s := &run.Summary
 	f := &File{Dataset: s.Dataset.Name, DatasetHash: s.Dataset.Hash}
 	var failed error
-	groups := entries{counted: s.Selected.Counted(), emit: func(e *Entry) {
+	groups := entries{counted: s.Selected.Counted(), checks: limits(s), emit: func(e *Entry) {
 		if e.Skipped || failed != nil {
 			return
 		}
@@ -88,6 +88,19 @@ func Collect(run *results.Run, each func(*Entry) error) (*File, error) {
 	}
 	f.order()
 	return f, nil
+}
+
+// limits are the checks that regression gates of the run look at alone.
+func limits(s *results.Summary) []string {
+	var names []string
+	if s.Regression != nil {
+		for i := range s.Regression.Comparisons {
+			if name := s.Regression.Comparisons[i].Where().Check; name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	return sorted(names)
 }
 
 // order sorts providers and items, drops providers without an item and sets the number of repeats.

@@ -24,6 +24,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -78,6 +79,14 @@ type Item struct {
 	LatencyMS *int64
 	// Answer is the beginning of the final text, nil where there was none.
 	Answer *string
+	// Checks are the verdicts of those checks that a regression gate looks at alone; a check that is not there is unknown.
+	Checks map[string]Verdicts
+}
+
+// Verdicts are those of one check of an item. Both have an entry per repeat, nil where the check gave no verdict or has no score.
+type Verdicts struct {
+	Passed []*bool
+	Scores []*eval.Fraction
 }
 
 type key struct{ item, provider string }
@@ -137,29 +146,8 @@ func (i *Item) append(dst []byte) []byte {
 	dst = appendField(dst, "provider", i.Provider)
 	dst = appendField(dst, "item_hash", i.ItemHash)
 	dst = appendField(dst, "checks_hash", i.ChecksHash)
-	dst = append(dst, `,"passed":[`...)
-	for n, passed := range i.Passed {
-		if n > 0 {
-			dst = append(dst, ',')
-		}
-		if passed == nil {
-			dst = append(dst, "null"...)
-		} else {
-			dst = strconv.AppendBool(dst, *passed)
-		}
-	}
-	dst = append(dst, `],"scores":[`...)
-	for n, score := range i.Scores {
-		if n > 0 {
-			dst = append(dst, ',')
-		}
-		if score == nil {
-			dst = append(dst, "null"...)
-		} else {
-			dst = score.AppendJSON(dst)
-		}
-	}
-	dst = appendNames(append(dst, `],"failed":`...), i.Failed)
+	dst = Verdicts{i.Passed, i.Scores}.append(append(dst, ','))
+	dst = appendNames(append(dst, `,"failed":`...), i.Failed)
 	dst = appendNames(append(dst, `,"violations":`...), i.Violations)
 	dst = append(dst, `,"calls":`...)
 	if i.Calls == nil {
@@ -185,7 +173,42 @@ func (i *Item) append(dst []byte) []byte {
 	} else {
 		dst = appendText(dst, *i.Answer)
 	}
+	if len(i.Checks) > 0 {
+		begin := `,"checks":{`
+		for _, name := range slices.Sorted(maps.Keys(i.Checks)) {
+			dst = appendText(append(dst, begin...), name)
+			dst = append(i.Checks[name].append(append(dst, ":{"...)), '}')
+			begin = ","
+		}
+		dst = append(dst, '}')
+	}
 	return append(dst, '}')
+}
+
+func (v Verdicts) append(dst []byte) []byte {
+	dst = append(dst, `"passed":[`...)
+	for n, passed := range v.Passed {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		if passed == nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = strconv.AppendBool(dst, *passed)
+		}
+	}
+	dst = append(dst, `],"scores":[`...)
+	for n, score := range v.Scores {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		if score == nil {
+			dst = append(dst, "null"...)
+		} else {
+			dst = score.AppendJSON(dst)
+		}
+	}
+	return append(dst, ']')
 }
 
 // unseen are the characters that would show a line of the git diff in another order than it has, or not at all. The table never changes, so that the bytes do not; joiners, which emoji need, are not in it.

@@ -46,6 +46,7 @@ type Comparer struct {
 	seen    []bool
 	columns map[string]*column
 	entries entries
+	parts   []*part
 	visit   func(Move)
 
 	moved                     map[Kind]*idList
@@ -71,9 +72,19 @@ func (l *idList) add(id string) {
 	}
 }
 
+// part compares what a gate looks at alone.
+type part struct {
+	results.Where
+	columns map[string]*column
+	entries entries
+}
+
 // column collects the pairs of one provider.
 type column struct {
 	pairs [len(compared)]stats.Pairs
+	// shares is the sum over pairs of the share that one repeat has in the item's value, graded says of a metric that a repeat had a value that is neither 0 nor 1.
+	shares float64
+	graded [len(compared)]bool
 	// anew says that a pair differs in anything that a recording fixes: at least one conversation was held anew.
 	anew bool
 }
@@ -158,7 +169,39 @@ func NewComparer(before *File, visit func(Move)) *Comparer {
 }
 
 // Count says how many repeats of an item are compared, the first ones; 0 is all. It is called before the first line.
-func (c *Comparer) Count(repeats int) { c.entries.counted = repeats }
+func (c *Comparer) Count(repeats int) {
+	c.entries.counted = repeats
+	for _, p := range c.parts {
+		p.entries.counted = repeats
+	}
+}
+
+// Limit has parts of the run compared by themselves too: the lines with a tag, or a check in the place of the whole verdict, for which the baseline must know the check. It is called before the first line.
+func (c *Comparer) Limit(parts []results.Where) {
+	for _, where := range parts {
+		p := &part{Where: where, columns: map[string]*column{}}
+		p.entries = entries{counted: c.entries.counted, emit: func(e *Entry) { c.limited(p, e) }}
+		c.parts = append(c.parts, p)
+	}
+}
+
+// limited pairs an item as a part sees it.
+func (c *Comparer) limited(p *part, e *Entry) {
+	before := c.before.find(e.key())
+	if e.Skipped || e.Quarantined || before == nil || before.ItemHash != e.ItemHash || before.ChecksHash != e.ChecksHash {
+		return
+	}
+	if p.Check != "" {
+		verdicts, known := before.Checks[p.Check]
+		if !known {
+			return
+		}
+		of := *before
+		of.Passed, of.Scores = verdicts.Passed, verdicts.Scores
+		before = &of
+	}
+	pair(columnOf(p.columns, e.Provider), before, e)
+}
 
 // Effect is the effect size of a metric on a provider, as [stats.Pairs.Effect] has it.
 func (c *Comparer) Effect(provider, metric string) (d, low, high float64, ok bool) {
@@ -166,11 +209,18 @@ func (c *Comparer) Effect(provider, metric string) (d, low, high float64, ok boo
 	if i < 0 {
 		return 0, 0, 0, false
 	}
-	return c.column(provider).pairs[i].Effect(stats.Confidence)
+	return columnOf(c.columns, provider).pairs[i].Effect(stats.Confidence)
 }
 
 // Add takes the next line of the run. It keeps nothing of it but texts.
-func (c *Comparer) Add(line *eval.Result) { c.entries.add(line) }
+func (c *Comparer) Add(line *eval.Result) {
+	c.entries.add(line)
+	for _, p := range c.parts {
+		if seen, ok := p.Of(line); ok {
+			p.entries.add(seen)
+		}
+	}
+}
 
 // AddFile takes a baseline in place of a run.
 func (c *Comparer) AddFile(f *File) {
@@ -212,7 +262,7 @@ func (c *Comparer) entry(e *Entry) {
 		c.violations.add(e.Item.Item)
 	}
 	if !e.Quarantined {
-		c.pair(before, e)
+		pair(columnOf(c.columns, e.Provider), before, e)
 		m.Kind = verdict(before, &e.Item)
 	}
 	c.tell(m)
@@ -233,14 +283,15 @@ func verdict(before, now *Item) Kind {
 	return Better
 }
 
-func (c *Comparer) pair(before *Item, e *Entry) {
+func pair(column *column, before *Item, e *Entry) {
 	_, of := e.Judged()
 	if of == 0 {
 		return
 	}
-	column := c.column(e.Provider)
 	column.anew = column.anew || !sameRecording(before, &e.Item)
 	_, ofBefore := before.Judged()
+	column.shares += 1 / float64(of)
+	column.graded[scoreMetric] = column.graded[scoreMetric] || graded(before.Scores) || graded(e.Scores)
 	for i := range compared {
 		was, ok := compared[i].value(before)
 		is, okNow := compared[i].value(&e.Item)
@@ -250,8 +301,16 @@ func (c *Comparer) pair(before *Item, e *Entry) {
 	}
 }
 
-// verdictMetric is the place in compared of the metric whose values are verdicts where an item ran once.
-const verdictMetric = 0
+// The places in compared of the metric whose values are verdicts where an item ran once, and of that whose values may be.
+const (
+	verdictMetric = iota
+	scoreMetric
+)
+
+// graded reports whether a score is neither 0 nor 1.
+func graded(scores []*eval.Fraction) bool {
+	return slices.ContainsFunc(scores, func(s *eval.Fraction) bool { return s != nil && *s != 0 && *s != 1 })
+}
 
 // sameRecording reports whether two outcomes agree in all that a baseline holds of a conversation.
 func sameRecording(a, b *Item) bool {
@@ -262,8 +321,8 @@ func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil &
 
 func equalLists[T comparable](a, b []*T) bool { return slices.EqualFunc(a, b, equal[T]) }
 
-func (c *Comparer) column(provider string) *column {
-	col := c.columns[provider]
+func columnOf(columns map[string]*column, provider string) *column {
+	col := columns[provider]
 	if col == nil {
 		col = &column{}
 		for i := range compared {
@@ -271,7 +330,7 @@ func (c *Comparer) column(provider string) *column {
 				col.pairs[i].Scale = 1
 			}
 		}
-		c.columns[provider] = col
+		columns[provider] = col
 	}
 	return col
 }
@@ -296,24 +355,28 @@ type Now struct {
 	Mode string
 	// Whole says that every item of the dataset was to run, so that what is missing is gone.
 	Whole bool
-	// Level gives the confidence of the interval of a metric on a provider; nil is [stats.Confidence] for all.
-	Level func(provider, metric string) float64
+	// Level gives the confidence of the interval of a metric on a provider, in a part or as a whole; nil is [stats.Confidence] for all.
+	Level func(provider, metric string, where results.Where) float64
+	// Wants says which metrics of a part are compared on which providers; nil is none.
+	Wants func(provider, metric string, where results.Where) bool
 }
 
 // Finish gives what was found. The baseline's name is left to the caller, and so is what a gate says: until then a comparison is not worse where its interval shows that, and else inconclusive.
 func (c *Comparer) Finish(now Now) *results.Regression {
 	c.entries.flush()
+	level := func(provider, metric string, where results.Where) float64 {
+		if now.Level == nil {
+			return stats.Confidence
+		}
+		return now.Level(provider, metric, where)
+	}
 	if now.Whole {
 		c.removed(now.Providers)
 	}
 	r := &results.Regression{Changed: []string{}, Comparisons: []results.Comparison{}}
 	for _, p := range now.Providers {
 		for i := range compared {
-			level := stats.Confidence
-			if now.Level != nil {
-				level = now.Level(p.ID, compared[i].name)
-			}
-			r.Comparisons = append(r.Comparisons, c.comparison(p.ID, i, level))
+			r.Comparisons = append(r.Comparisons, columnOf(c.columns, p.ID).comparison(p.ID, i, level(p.ID, compared[i].name, results.Where{})))
 		}
 	}
 	for i := range compared {
@@ -323,12 +386,37 @@ func (c *Comparer) Finish(now Now) *results.Regression {
 		}
 		Adjust(family)
 	}
+	for _, part := range c.parts {
+		part.entries.flush()
+		for i := range compared {
+			var family []*results.Comparison
+			for _, p := range now.Providers {
+				if now.Wants == nil || !now.Wants(p.ID, compared[i].name, part.Where) {
+					continue
+				}
+				found := columnOf(part.columns, p.ID).comparison(p.ID, i, level(p.ID, compared[i].name, part.Where))
+				found.Tag, found.Check = named(part.Tag), named(part.Check)
+				family = append(family, &found)
+			}
+			Adjust(family)
+			for _, found := range family {
+				r.Comparisons = append(r.Comparisons, *found)
+			}
+		}
+	}
 	r.Items = results.Moved{
 		Worse: c.moved[Worse].list(), Better: c.moved[Better].list(), New: c.moved[New].list(),
 		Removed: c.moved[Removed].list(), Changed: c.moved[Changed].list(), NewViolations: c.violations.list(),
 	}
 	r.Changed = c.changed(now, &r.Items)
 	return r
+}
+
+func named(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 func (l *idList) list() results.IDs {
@@ -350,8 +438,8 @@ func (c *Comparer) removed(providers []results.ProviderInfo) {
 	}
 }
 
-func (c *Comparer) comparison(provider string, metric int, level float64) results.Comparison {
-	kind, col := compared[metric], c.column(provider)
+func (col *column) comparison(provider string, metric int, level float64) results.Comparison {
+	kind := compared[metric]
 	out := results.Comparison{Provider: provider, Metric: kind.name, Method: stats.MethodPairedT, Status: results.CompareInconclusive}
 	found, ok := col.pairs[metric].Compare(level)
 	if !ok {
@@ -380,8 +468,12 @@ func (c *Comparer) comparison(provider string, metric int, level float64) result
 		p := results.Number(math.Round(found.P*1e6) / 1e6)
 		out.P = &p
 	}
-	if drop, ok := stats.DetectableDrop(found.Spread, found.Pairs, level); ok && kind.share {
-		out.DetectableDrop = number(min(drop, 1))
+	design := stats.Design{Spread: found.Spread, Pairs: found.Pairs, Clusters: found.Clusters}
+	if !col.graded[metric] {
+		design.Verdict, design.Rate = col.shares/float64(found.Pairs), found.Before
+	}
+	if drop, ok := stats.DetectableDrop(design, level); ok && kind.share {
+		out.DetectableDrop = number(drop)
 	}
 	return out
 }

@@ -238,9 +238,78 @@ var _ = Describe("a run against its baseline", func() {
 		Expect(float64(*r.Comparisons[0].P)).To(BeNumerically("<", 0.001))
 
 		with := info(nil)
-		with.Level = func(_, metric string) float64 { return map[string]float64{"pass_rate": 0.99, "score": 0.95}[metric] }
+		with.Level = func(_, metric string, _ results.Where) float64 {
+			return map[string]float64{"pass_rate": 0.99, "score": 0.95}[metric]
+		}
 		wide, _ := against(reference(40, 1), again(1, nil), with)
 		Expect(float64(*wide.Comparisons[0].Low)).To(BeNumerically("<", float64(*c.Low)))
+	})
+
+	It("compares parts by themselves: the items with a tag, and a check that the baseline knows", func() {
+		polite := func(status eval.CheckStatus, score eval.Fraction) eval.CheckResult {
+			return eval.CheckResult{Name: "polite", Status: status, Score: &score}
+		}
+		// The items pass as ever; "polite" of weight 0, say, fails on every even one now, which are tagged.
+		edit := func(now bool) func(line *eval.Result) {
+			return func(line *eval.Result) {
+				line.Status, line.Cause, line.Score = eval.Pass, nil, ptr(eval.Fraction(1))
+				line.Tags = nil
+				line.LatencyMS = ptr(int64(1000 + line.Repeat))
+				c := polite(eval.CheckPass, 1)
+				if line.Index%2 == 0 {
+					line.Tags = []string{"even"}
+					if now {
+						line.LatencyMS = ptr(int64(2000))
+						c = polite(eval.CheckFail, 0.2)
+					}
+				}
+				line.Checks = append([]eval.CheckResult{}, c)
+			}
+		}
+		size := resultstest.Size{Items: 40, Providers: 1, Repeats: 2}
+		run := func(limits ...string) *baseline.File {
+			run := made(GinkgoTB(), size, func(line *eval.Result) { line.Item = fmt.Sprintf("i%d", line.Index); edit(false)(line) })
+			run.Summary.Regression = &results.Regression{}
+			for _, name := range limits {
+				run.Summary.Regression.Comparisons = append(run.Summary.Regression.Comparisons, results.Comparison{Check: &name})
+			}
+			return accepted(run)
+		}
+		before := run("polite", "polite")
+		Expect(before.Items[0].Checks).To(HaveLen(1))
+		Expect(*before.Items[0].Checks["polite"].Passed[1]).To(BeTrue())
+		again, err := baseline.Decode("a.json", before.Append(nil))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(again).To(Equal(before))
+
+		even, check := results.Where{Tag: "even"}, results.Where{Check: "polite"}
+		both := results.Where{Tag: "even", Check: "polite"}
+		compare := func(before *baseline.File) *results.Regression {
+			c := baseline.NewComparer(before, nil)
+			c.Limit([]results.Where{even, check, both})
+			now := lines(40, 2, edit(true))
+			for i := range now {
+				c.Add(&now[i])
+			}
+			with := info(nil)
+			with.Wants = func(_, metric string, where results.Where) bool {
+				return metric == "score" || where == check && metric == "pass_rate"
+			}
+			return c.Finish(with)
+		}
+		r := compare(before)
+		Expect(r.Items.Worse.Count).To(BeZero())
+		Expect(*r.Comparisons[0].Difference).To(BeZero())
+		var got []string
+		for _, c := range r.Comparisons[4:] {
+			got = append(got, fmt.Sprintf("%s, %s: %d pairs, %.3f", c.Where(), c.Metric, c.Pairs, *c.Difference))
+		}
+		Expect(got).To(Equal([]string{"tag even, score: 20 pairs, 0.000", "check polite, pass_rate: 40 pairs, -0.500", "check polite, score: 40 pairs, -0.400", "tag even, check polite, score: 20 pairs, -0.800"}))
+
+		// A baseline that was made before there was such a gate does not know the check, and claims nothing.
+		old := compare(run())
+		Expect(old.Comparisons[5].Status).To(Equal(results.CompareNoBaseline))
+		Expect(old.Comparisons[4].Pairs).To(Equal(20))
 	})
 
 	It("compares the first repeats alone where more were added for what came of them, and takes all their violations", func() {

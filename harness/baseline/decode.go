@@ -50,6 +50,12 @@ type wireItem struct {
 	CostUSD    strict.Node               `yaml:"cost_usd,required" schema:"amount"`
 	LatencyMS  *int64                    `yaml:"latency_ms,required" schema:"duration"`
 	Answer     *string                   `yaml:"answer,required"`
+	Checks     strict.Node               `yaml:"checks" schema:"verdicts"`
+}
+
+type wireVerdicts struct {
+	Passed []*bool       `yaml:"passed,required" schema:"passed"`
+	Scores []strict.Node `yaml:"scores,required" schema:"scores"`
 }
 
 // Decode reads a baseline; name stands in front of its errors, which have code Input and say where. It is as strict as files that people edit deserve: unknown and missing keys, lines out of order or twice, providers that are not declared, numbers out of their range are all refused, at most a few dozen at once.
@@ -148,16 +154,8 @@ func (f *File) decodeItem(n strict.Node, p *strict.Problems) {
 	if _, ok := f.Provider(item.Provider); !ok {
 		p.Key("provider").Add(n.Get("provider").Pos(), "declare it under providers", "unknown provider %q", item.Provider)
 	}
-	if len(item.Passed) == 0 || len(item.Passed) != len(w.Scores) {
-		p.Key("passed").Add(n.Get("passed").Pos(), "one entry per repeat in both", "%d entries, and scores has %d", len(item.Passed), len(w.Scores))
-	}
-	for i, node := range w.Scores {
-		score, ok := fraction(node)
-		if !ok {
-			p.Key("scores").At(i).WrongType(node, "a number from 0 to 1, or null")
-		}
-		item.Scores = append(item.Scores, score)
-	}
+	item.Scores = scores(n, w.Passed, w.Scores, p)
+	item.decodeChecks(w.Checks, p.Key("checks"))
 	if !w.CostUSD.IsNull() {
 		cost := new(money.USD)
 		if kind := w.CostUSD.Kind(); kind != strict.Int && kind != strict.Float || cost.UnmarshalJSON([]byte(w.CostUSD.Text())) != nil || *cost < 0 {
@@ -177,6 +175,52 @@ func (f *File) decodeItem(n strict.Node, p *strict.Problems) {
 		}
 	}
 	f.Items = append(f.Items, item)
+}
+
+// scores reads those that stand beside verdicts, an entry for each.
+func scores(n strict.Node, passed []*bool, nodes []strict.Node, p *strict.Problems) []*eval.Fraction {
+	if len(passed) == 0 || len(passed) != len(nodes) {
+		p.Key("passed").Add(n.Get("passed").Pos(), "one entry per repeat in both", "%d entries, and scores has %d", len(passed), len(nodes))
+	}
+	var out []*eval.Fraction
+	for i, node := range nodes {
+		score, ok := fraction(node)
+		if !ok {
+			p.Key("scores").At(i).WrongType(node, "a number from 0 to 1, or null")
+		}
+		out = append(out, score)
+	}
+	return out
+}
+
+func (i *Item) decodeChecks(n strict.Node, p *strict.Problems) {
+	if n.IsZero() {
+		return
+	}
+	if n.Kind() != strict.Mapping || n.Len() == 0 {
+		p.WrongType(n, "a mapping of checks")
+		return
+	}
+	last := ""
+	i.Checks = map[string]Verdicts{}
+	for name, node := range n.Fields() {
+		at := p.Key(name.Name)
+		if name.Name <= last && len(i.Checks) > 0 {
+			at.Add(name.Pos(), "sort them by name", "the check %q stands behind %q", name.Name, last)
+		}
+		last = name.Name
+		var w wireVerdicts
+		found := at.Len()
+		strict.Decode(node, &w, at)
+		v := Verdicts{Passed: w.Passed}
+		if at.Len() == found {
+			v.Scores = scores(node, w.Passed, w.Scores, at)
+		}
+		if at.Len() == found && len(v.Passed) > len(i.Passed) {
+			at.Key("passed").Add(node.Get("passed").Pos(), "one entry per repeat of the item", "%d entries, the item has %d", len(v.Passed), len(i.Passed))
+		}
+		i.Checks[name.Name] = v
+	}
 }
 
 func fraction(n strict.Node) (*eval.Fraction, bool) {

@@ -32,6 +32,8 @@ type entries struct {
 	emit func(*Entry)
 	// counted is how many repeats of an item are compared, 0 for all; see [results.Selected].
 	counted int
+	// checks are those whose verdicts are kept by themselves.
+	checks []string
 }
 
 func (g *entries) add(line *eval.Result) {
@@ -43,7 +45,13 @@ func (g *entries) add(line *eval.Result) {
 			First: eval.Result{Item: line.Item, Provider: line.Provider, Repeat: 1},
 		}
 	}
-	g.open.add(line, g.counted == 0 || line.Repeat <= g.counted)
+	counts := g.counted == 0 || line.Repeat <= g.counted
+	g.open.add(line, counts)
+	for _, check := range g.checks {
+		if seen, ok := (results.Where{Check: check}).Of(line); ok && counts {
+			g.open.addCheck(check, seen)
+		}
+	}
 }
 
 func (g *entries) flush() {
@@ -94,6 +102,21 @@ func (e *Entry) add(line *eval.Result, counts bool) {
 		e.timed++
 		e.latency += *line.LatencyMS
 	}
+}
+
+// addCheck takes a line as a check alone sees it.
+func (e *Entry) addCheck(check string, seen *eval.Result) {
+	if e.Checks == nil {
+		e.Checks = map[string]Verdicts{}
+	}
+	v := e.Checks[check]
+	for len(v.Passed) < seen.Repeat {
+		v.Passed, v.Scores = append(v.Passed, nil), append(v.Scores, nil)
+	}
+	if passed := seen.Status == eval.Pass; passed || seen.Status == eval.Fail {
+		v.Passed[seen.Repeat-1], v.Scores[seen.Repeat-1] = &passed, seen.Score
+	}
+	e.Checks[check] = v
 }
 
 func (e *Entry) addViolations(line *eval.Result) {

@@ -25,6 +25,9 @@ func Schema() strict.Schema {
 		"scores": func() strict.Schema {
 			return strict.Schema{"type": "array", "items": strict.OrNull(strict.Schema{"type": "number", "minimum": 0, "maximum": 1})}
 		},
+		"verdicts": func() strict.Schema {
+			return strict.Schema{"type": "object", "minProperties": 1, "additionalProperties": s.Of(reflect.TypeFor[wireVerdicts]())}
+		},
 		"amount":   orNull(strict.Schema{"type": "number", "minimum": 0}),
 		"duration": orNull(strict.Schema{"type": "integer", "minimum": 0}),
 		"providers": func() strict.Schema {

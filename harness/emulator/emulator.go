@@ -59,15 +59,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/echoeval/echoeval/core/clock"
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/cassette"
+	"github.com/echoeval/echoeval/harness/localhost"
 )
 
 // Options are the settings of a handler. The zero value is ready for use.
@@ -105,56 +102,16 @@ func New(script Script, opts Options) (http.Handler, error) {
 	return newVendors(e), nil
 }
 
-// grace is how long running replies may take once a server is told to stop.
-const grace = 2 * time.Second
-
-// Serve answers on the listener, behind [Guard], until ctx ends; then it accepts no more, lets running replies end for two seconds and returns nil. It closes the listener. Any other end is an error.
+// Serve answers on the listener, behind [Guard], as [localhost.Serve] does.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	const headers = 10 * time.Second
-	s := &http.Server{Handler: Guard(handler), ReadHeaderTimeout: headers}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serving on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	if s.Shutdown(last) != nil {
-		// Replies that are still running, such as slow streams, are cut off: that is what a stop means.
-		_ = s.Close()
-	}
-	<-ended
-	return nil
+	return localhost.Serve(ctx, listener, Guard(handler))
 }
 
-// Guard refuses with 403 every request that does not name a loopback host in Host and, where a browser sent it, in Origin. So no web page can reach the emulator by a name that it points at this machine (DNS rebinding).
+// Guard refuses with 403 every request that came by a name other than a loopback host's, see [localhost.Guard].
 func Guard(handler http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		origin := r.Header.Get("Origin")
-		if loopback(r.Host) && (origin == "" || loopbackOrigin(origin)) {
-			handler.ServeHTTP(w, r)
-			return
-		}
+	return localhost.Guard(handler, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeOpenAIError(w, &openAIError{http.StatusForbidden, "the emulator answers only requests whose Host and Origin are localhost or a loopback address", invalidRequest, "", "emulator_host"})
-	})
-}
-
-func loopback(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-func loopbackOrigin(origin string) bool {
-	u, err := url.Parse(origin)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && loopback(u.Host)
+	}))
 }
 
 // Running is an emulator that serves on a loopback port of its own.

@@ -68,6 +68,9 @@ type Options struct {
 	Mode      replay.Mode
 	// OnlyStale records, in mode record, only what a replay finds missing or stale; what is fresh stays and is judged from its cassette.
 	OnlyStale bool
+	// Freeze, in mode record, holds a part of the world fixed to repeat 1 of each item, whose cassettes lie below Frozen.
+	Freeze Freeze
+	Frozen string
 	// Repeat and Timeout override the items' own where they are set.
 	Repeat  int
 	Timeout time.Duration
@@ -113,6 +116,16 @@ type Options struct {
 	// Progress is called after each item, from one goroutine at a time; nil for none.
 	Progress func(Progress)
 }
+
+// Freeze is what a recording of noise holds fixed.
+type Freeze string
+
+// The parts. FreezeAgent leaves judges alone to be asked, FreezeTools the models.
+const (
+	FreezeNothing Freeze = ""
+	FreezeAgent   Freeze = "agent"
+	FreezeTools   Freeze = "tools"
+)
 
 // Need is a gate that has no data without so many repeats of an item.
 type Need struct {

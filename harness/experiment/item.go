@@ -153,8 +153,13 @@ func (r *runner) prepare(j job, column *Column) (*itemRun, error) {
 	if j.variant != nil {
 		faulty = j.variant.File
 	}
+	var frozen *replay.Frozen
+	if r.opts.Freeze != FreezeNothing {
+		source := filepath.Join(r.opts.Frozen, r.opts.Dataset.Name, filepath.FromSlash(cassetteFile(j.item.ID, column.Provider.ID, 1)))
+		frozen = &replay.Frozen{Path: source, Display: r.show(source), Tools: r.opts.Freeze == FreezeTools}
+	}
 	run.session, err = replay.Open(replay.Config{
-		Mode: j.mode, Path: run.path, Display: file, File: faulty,
+		Mode: j.mode, Path: run.path, Display: file, File: faulty, Frozen: frozen,
 		Expect: cassette.Header{
 			Dataset: r.opts.Dataset.Name, Item: j.item.ID, Repeat: j.repeat, Provider: column.Provider.ID,
 			Vendor: column.Provider.Vendor, Model: column.Provider.Model, Seed: r.opts.Seed, Hashes: hashes,

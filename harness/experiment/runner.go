@@ -267,6 +267,8 @@ func (r *runner) feed(ctx context.Context, send func(job) bool, settled func()) 
 	mode := r.opts.Mode
 	if r.opts.OnlyStale {
 		mode = replay.Extend // dials only from where an item turns out to be stale
+	} else if mode == replay.Record && r.opts.Freeze == FreezeAgent {
+		mode = replay.Extend // dials for judges alone
 	}
 	once := func(item *dataset.Item, column, repeat int) bool {
 		if r.finished.Has(item.Index, column, repeat) {

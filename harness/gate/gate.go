@@ -110,11 +110,8 @@ var byCheck = []string{passRate, "score", "item_pass_rate"}
 func parse(spec Spec) (Gate, error) {
 	where := results.Where{Tag: spec.Tag, Check: spec.Check}
 	if spec.Metric == regression {
-		g := Gate{Metric: regression, provider: spec.Provider, pos: spec.Pos, off: spec.Off, drop: spec.Drop}
-		switch {
-		case where != results.Where{}:
-			return Gate{}, failure.WithHint(failure.At(spec.Pos, failure.Input, "gate regression: it is limited by provider alone"), "take out the limit by %s", strings.Fields(where.String())[0])
-		case spec.Drop != nil:
+		g := Gate{Metric: regression, provider: spec.Provider, where: where, pos: spec.Pos, off: spec.Off, drop: spec.Drop}
+		if spec.Drop != nil {
 			g.text = fmt.Sprintf("%s drops <= %s", spec.Drop.Metric, strconv.FormatFloat(spec.Drop.MaxDrop, 'f', -1, 64))
 		}
 		return g, nil

@@ -50,10 +50,29 @@ func Drops(gates []Gate) bool {
 	return slices.ContainsFunc(gates, func(g Gate) bool { return g.drop != nil })
 }
 
-// dropOf finds the gate that bounds a metric on a column against the baseline.
-func dropOf(gates []Gate, provider, metric string) (Gate, bool) {
+// DropParts are the parts of a run that regression gates look at alone, each once.
+func DropParts(gates []Gate) []results.Where {
+	var out []results.Where
 	for _, g := range gates {
-		if g.drop != nil && g.drop.Metric == metric && g.covers(provider, gates) {
+		if g.drop != nil && g.where != (results.Where{}) && !slices.Contains(out, g.where) {
+			out = append(out, g.where)
+		}
+	}
+	return out
+}
+
+// Bounds returns what says whether a gate bounds a metric of a part, or of the whole, on a column against the baseline.
+func Bounds(gates []Gate) func(provider, metric string, where results.Where) bool {
+	return func(provider, metric string, where results.Where) bool {
+		_, ok := dropOf(gates, provider, metric, where)
+		return ok
+	}
+}
+
+// dropOf finds the gate that bounds a metric on a column against the baseline.
+func dropOf(gates []Gate, provider, metric string, where results.Where) (Gate, bool) {
+	for _, g := range gates {
+		if g.drop != nil && g.drop.Metric == metric && g.where == where && g.covers(provider, gates) {
 			return g, true
 		}
 	}
@@ -61,17 +80,19 @@ func dropOf(gates []Gate, provider, metric string) (Gate, bool) {
 }
 
 // Level gives the confidence that the interval of a comparison has. Of several comparisons that are gated each has a higher one (Bonferroni), so that all of them together hold at the level of their gates: a run with many columns gives no more false alarms than one with one.
-func Level(gates []Gate, providers []string, metrics []string) func(provider, metric string) float64 {
+func Level(gates []Gate, providers []string, metrics []string) func(provider, metric string, where results.Where) float64 {
 	gated := 0
-	for _, provider := range providers {
-		for _, metric := range metrics {
-			if _, ok := dropOf(gates, provider, metric); ok {
-				gated++
+	for _, where := range append(DropParts(gates), results.Where{}) {
+		for _, provider := range providers {
+			for _, metric := range metrics {
+				if _, ok := dropOf(gates, provider, metric, where); ok {
+					gated++
+				}
 			}
 		}
 	}
-	return func(provider, metric string) float64 {
-		g, ok := dropOf(gates, provider, metric)
+	return func(provider, metric string, where results.Where) float64 {
+		g, ok := dropOf(gates, provider, metric, where)
 		if !ok {
 			return stats.Confidence
 		}
@@ -91,7 +112,7 @@ func compare(gates []Gate, s *results.Summary) (out []results.Gate, fails func(*
 		}
 		for _, p := range s.Providers {
 			if g.covers(p.ID, gates) {
-				out = append(out, results.Gate{Metric: regression, Provider: p.ID, Status: results.GateOff})
+				out = append(out, results.Gate{Metric: regression, Provider: p.ID, Where: g.limit(), Status: results.GateOff})
 			}
 		}
 	}
@@ -99,17 +120,26 @@ func compare(gates []Gate, s *results.Summary) (out []results.Gate, fails func(*
 	if s.Regression != nil {
 		for i := range s.Regression.Comparisons {
 			c := &s.Regression.Comparisons[i]
-			g, ok := dropOf(gates, c.Provider, c.Metric)
+			g, ok := dropOf(gates, c.Provider, c.Metric, c.Where())
 			if !ok {
 				continue
 			}
 			Settle(c, g.drop.MaxDrop)
 			strict[c] = g.drop.FailInconclusive
 			bound := g.text
-			out = append(out, results.Gate{Metric: regression, Provider: c.Provider, Bound: &bound, Value: c.Difference, N: c.Pairs, Status: statuses[c.Status]})
+			out = append(out, results.Gate{Metric: regression, Provider: c.Provider, Where: g.limit(), Bound: &bound, Value: c.Difference, N: c.Pairs, Status: statuses[c.Status]})
 		}
 	}
 	return out, func(c *results.Comparison) bool { return strict[c] }
+}
+
+// limit names the part that the gate looks at; nil is everything.
+func (g Gate) limit() *string {
+	if g.where == (results.Where{}) {
+		return nil
+	}
+	text := g.where.String()
+	return &text
 }
 
 var statuses = map[string]results.GateStatus{
@@ -172,9 +202,18 @@ func thousands(n int) string {
 	return text
 }
 
+// Name says what a comparison compares: "score of haiku", or of a part "score of haiku (tag urgent)".
+func Name(c *results.Comparison) string {
+	text := c.Metric + " of " + c.Provider
+	if where := c.Where(); where != (results.Where{}) {
+		text += " (" + where.String() + ")"
+	}
+	return text
+}
+
 // said is what the verdict and the warnings say of a comparison that is gated.
 func said(c *results.Comparison) string {
-	text := fmt.Sprintf("%s of %s", c.Metric, c.Provider)
+	text := Name(c)
 	switch c.Status {
 	case results.CompareNoBaseline:
 		return text + " cannot be compared: " + Found(c)
@@ -216,7 +255,7 @@ func regressions(s *results.Summary, in Input) []results.Reason {
 			r.Items = &items
 			out = append(out, hinted(r, show))
 		case results.CompareInconclusive, results.CompareNoBaseline:
-			if in.failing != nil && in.failing(c) {
+			if in.failing != nil && in.failing(c) && !leftOut(s, c) {
 				r.Code, r.Kind = failure.Inconclusive, results.KindInconclusive
 				out = append(out, hinted(r, settle(s, c)))
 			}
@@ -230,8 +269,16 @@ func regressions(s *results.Summary, in Input) []results.Reason {
 	return out
 }
 
+// leftOut reports whether a part cannot be compared because not all items were selected: that is a warning.
+func leftOut(s *results.Summary, c *results.Comparison) bool {
+	return c.Status == results.CompareNoBaseline && c.Where() != (results.Where{}) && s.Selected.Items < s.Dataset.Items
+}
+
 // settle is what to do about a comparison that is open.
 func settle(s *results.Summary, c *results.Comparison) string {
+	if c.Status == results.CompareNoBaseline && c.Check != nil && s.Regression.Baseline.Hash != nil {
+		return "a baseline holds the verdicts of a check once a gate looks at it: " + results.Command("echoeval", "baseline", "accept", s.Dataset.Name)
+	}
 	if c.Status == results.CompareNoBaseline {
 		return "a run without failures can be made the reference: " + results.Command("echoeval", "baseline", "accept", s.Dataset.Name)
 	}
@@ -247,7 +294,7 @@ func openWarnings(s *results.Summary, in Input) []results.Warning {
 	for i := range s.Regression.Comparisons {
 		c := &s.Regression.Comparisons[i]
 		open := c.Status == results.CompareInconclusive || c.Status == results.CompareNoBaseline
-		if c.MaxDrop == nil || !open || in.failing != nil && in.failing(c) {
+		if c.MaxDrop == nil || !open || in.failing != nil && in.failing(c) && !leftOut(s, c) {
 			continue
 		}
 		hint := settle(s, c)

@@ -131,11 +131,42 @@ var _ = Describe("a regression gate", func() {
 		gates, err := gate.Parse([]gate.Spec{spec(drop), {Metric: "regression", Provider: "b", Drop: &own}})
 		Expect(err).NotTo(HaveOccurred())
 		level := gate.Level(gates, []string{"a", "b", "c", "d"}, []string{"pass_rate", "score"})
-		Expect(level("a", "score")).To(BeNumerically("~", 1-0.05/4, 1e-12))
-		Expect(level("b", "score")).To(BeNumerically("~", 1-0.1/4, 1e-12))
-		Expect(level("a", "pass_rate")).To(Equal(0.95))
-		_, err = gate.Parse([]gate.Spec{{Metric: "regression", Drop: &own, Tag: "urgent", Pos: pos}})
-		Expect(err).To(MatchError(ContainSubstring("limited by provider alone")))
+		Expect(level("a", "score", results.Where{})).To(BeNumerically("~", 1-0.05/4, 1e-12))
+		Expect(level("b", "score", results.Where{})).To(BeNumerically("~", 1-0.1/4, 1e-12))
+		Expect(level("a", "pass_rate", results.Where{})).To(Equal(0.95))
+	})
+
+	It("looks at a part, beside the gate of the whole", func() {
+		urgent := results.Where{Tag: "urgent"}
+		limited := gate.Spec{Metric: "regression", Drop: &strictly, Tag: "urgent", Pos: pos}
+		gates, err := gate.Parse([]gate.Spec{spec(drop), limited, {Metric: "regression", Drop: &drop, Check: "polite", Provider: "b", Pos: pos}})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(gate.DropParts(gates)).To(Equal([]results.Where{urgent, {Check: "polite"}}))
+		Expect(gate.Limits(gates)).To(HaveLen(2), "that a part exists is proven before the run")
+		level := gate.Level(gates, []string{"a", "b"}, []string{"pass_rate", "score"})
+		for _, where := range []results.Where{urgent, {}} {
+			Expect(level("a", "score", where)).To(BeNumerically("~", 1-0.05/5, 1e-12))
+		}
+		bounds := gate.Bounds(gates)
+		Expect([]bool{bounds("a", "score", urgent), bounds("a", "pass_rate", urgent), bounds("a", "score", results.Where{Check: "polite"}), bounds("b", "score", results.Where{Check: "polite"})}).To(Equal([]bool{true, false, false, true}))
+
+		c := compared(200, -0.046, -0.079, -0.022)
+		c.Tag = ptr("urgent")
+		s := judge(c, gate.Input{}, spec(drop), limited)
+		Expect(s.Verdict.Text).To(HavePrefix("failed: score of haiku (tag urgent) regressed: -4.6 points"))
+		Expect(s.Gates).To(ContainElement(And(HaveField("Metric", "regression"), HaveField("Where", HaveValue(Equal("tag urgent"))), HaveField("Status", results.GateFailed))))
+		s = judge(c, gate.Input{}, spec(drop))
+		Expect(s.Verdict.Code).To(Equal(failure.OK), "the gate of the whole does not bound a part")
+
+		// What the selection left out is a warning, even where an open question fails.
+		none := results.Comparison{Provider: "haiku", Metric: "score", Status: "no_baseline", Tag: ptr("urgent")}
+		Expect(judge(none, gate.Input{}, limited).Verdict.Code).To(Equal(failure.Inconclusive))
+		gates, err = gate.Parse([]gate.Spec{limited, {Metric: "pass_rate", Off: true}, {Metric: "invariant_violations", Off: true}, {Metric: "error_rate", Off: true}})
+		Expect(err).NotTo(HaveOccurred())
+		s = &results.Summary{Dataset: results.Dataset{Name: "d", Items: 9}, Selected: results.Selected{Items: 1}, Providers: []results.Provider{column("haiku", nil)}, Regression: &results.Regression{Comparisons: []results.Comparison{none}}}
+		gate.Judge(gates, gate.Input{})(s, results.Tally{Columns: make([]results.ColumnTally, 1)})
+		Expect(s.Verdict.Code).To(Equal(failure.OK))
+		Expect(s.Warnings).To(ContainElement(HaveField("Code", "regression-inconclusive")))
 	})
 })
 

@@ -96,6 +96,9 @@ type Drifted struct {
 
 // action is what the configuration says of a class. Where it says nothing all classes fail, or go live in Extend, but transport, which the model does not see, is served.
 func (s *Session) action(class cassette.Class) Action {
+	if s.config.Frozen.agent() && class != cassette.ClassTransport {
+		return Fail
+	}
 	if a, said := s.config.Drift[class]; said {
 		return a
 	}
@@ -119,7 +122,7 @@ func (s *Session) bearable(class cassette.Class) bool { return s.action(class) !
 
 // lost deals with what the tape does not hold: in Extend the session goes live, unless the class of the miss fails or nothing can be recorded any more, and lost returns nil; else it returns the error of the miss. held is the interaction that must not be kept, -1 for none. The caller holds mu.
 func (s *Session) lost(m *Miss, held int) error {
-	if rejudged := s.judge && s.config.Rejudge; s.config.Mode != Extend || !s.bearable(m.Class) && !rejudged {
+	if rejudged := s.judge && (s.config.Rejudge || s.config.Frozen.agent()); s.config.Mode != Extend || !s.bearable(m.Class) && !rejudged {
 		return s.missed(m)
 	}
 	why := ""

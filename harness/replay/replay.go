@@ -65,6 +65,8 @@ type Config struct {
 	Drift map[cassette.Class]Action
 	// Rejudge records what judges are asked and the cassette does not hold even where Drift says that its class fails; in Extend alone.
 	Rejudge bool
+	// Frozen makes the recording one of noise: a part of the world is served from another cassette. Nil freezes nothing.
+	Frozen *Frozen
 	// RecordCommand is the command that records this item anew, for hints; "" gives none.
 	RecordCommand string
 	// RecordedAt is where the item's clock starts in Record and Live. The zero time stands for the present. A cassette that is extended keeps the time at which it begins.
@@ -76,6 +78,18 @@ type Config struct {
 	// Clock measures durations and waits between attempts in Record and Live; nil is the machine's.
 	Clock clock.Clock
 }
+
+// Frozen says what is held fixed while the rest is recorded, so that repeats show the noise of the rest alone. It is served from repeat 1 of the item, and the recording that comes of it stands in a cassette of its own.
+type Frozen struct {
+	// Path and Display are those of the cassette of repeat 1.
+	Path, Display string
+	// Tools freezes the tools outside the workspace: a call that is in the cassette gets the result that it got there, any other one runs. What is asked of models is recorded. Of mode Record.
+	Tools bool
+	// Else the agent is frozen, models and tools: everything must fit the cassette, and judges alone are asked anew. Of mode Extend.
+}
+
+// agent reports whether the agent is frozen.
+func (f *Frozen) agent() bool { return f != nil && !f.Tools }
 
 // Session is the world of one item. Its round tripper and tools may be used by several goroutines at once.
 type Session struct {
@@ -91,6 +105,7 @@ type Session struct {
 
 	mu       sync.Mutex
 	tape     *tape   // in Replay, and in Extend where there is a cassette
+	frozen   *tape   // of tools that are held fixed in Record
 	live     bool    // requests go to the network: always but in Replay, and in Extend from the first miss on
 	kept     int     // how many interactions the recording took over from the tape
 	outdated bool    // in Extend: the inputs of the cassette have changed, so that it is written anew even where nothing is missed
@@ -148,6 +163,14 @@ func Open(config Config) (*Session, error) {
 		s.live = true
 	case Record, Live:
 		s.live = true
+		if f := config.Frozen; f != nil && config.Mode == Record {
+			file, err := s.source()
+			if err != nil {
+				return nil, err
+			}
+			file, _ = split(file)
+			s.frozen = newTape(file, s.rules, s.equal)
+		}
 	default:
 		return nil, failure.New(failure.Internal, "there is no mode %q of a session", config.Mode)
 	}
@@ -159,8 +182,37 @@ func Open(config Config) (*Session, error) {
 	return s, nil
 }
 
+// source reads the cassette that something is frozen from.
+func (s *Session) source() (*cassette.File, error) {
+	f := s.config.Frozen
+	file, err := cassette.Load(f.Path, f.Display)
+	if err != nil {
+		return nil, failure.WithHint(failure.At(failure.Position{File: f.Display}, failure.Cassette, "what is frozen comes from repeat 1, which cannot be read: %w", err), "record the dataset first, without --freeze")
+	}
+	want, h := s.config.Expect, file.Header
+	want.Repeat = 1
+	if h.Dataset != want.Dataset || h.Item != want.Item || h.Provider != want.Provider || h.Repeat != want.Repeat {
+		return nil, failure.At(failure.Position{File: f.Display}, failure.Cassette, "the cassette is of another item: %s of %s on %s, repeat %d", h.Item, h.Dataset, h.Provider, h.Repeat)
+	}
+	return file, nil
+}
+
 // read reads the cassette of a session that serves from it; false where there is none to serve from and the session records.
 func (s *Session) read() (bool, error) {
+	if s.config.Frozen.agent() {
+		file, err := s.source()
+		if err != nil {
+			return false, err
+		}
+		if changed := cassette.ChangedInputs(file.Header.Hashes, s.config.Expect.Hashes); len(changed) > 0 {
+			return false, s.fail(&Miss{Item: s.config.Expect.Item, Class: cassette.ClassInputFiles, Path: changed[0], Old: known(file.Header.Hashes[changed[0]]), New: known(s.config.Expect.Hashes[changed[0]])})
+		}
+		file, _ = split(file)
+		s.asked = &cassette.File{Header: file.Header}
+		s.tape = newTape(file, s.rules, s.equal)
+		s.outdated = true // it is written to its own place even where nothing is missed
+		return true, nil
+	}
 	file, err := s.config.File, error(nil)
 	if file == nil || s.config.Mode != Replay {
 		file, err = cassette.Load(s.config.Path, s.config.Display)

@@ -42,6 +42,16 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 	case at >= 0:
 		return w.replay(ctx, call, spec, request, applied, at, began)
 	}
+	if s.frozen != nil && !Stays(spec) {
+		output, held, err := s.thaw(call, request)
+		if err != nil {
+			s.release(place)
+			return tool.Output{}, err
+		}
+		if held {
+			return w.keep(call, spec, request, place, output, output.Took, began), nil
+		}
+	}
 	start := s.wall.Now()
 	output, err := tool.Do(ctx, w.inner, call)
 	if err != nil {
@@ -53,6 +63,29 @@ func (w *wrapped) Run(ctx context.Context, call tool.Call) (tool.Output, error) 
 		took = 0
 	}
 	return w.keep(call, spec, request, place, output, took, began), nil
+}
+
+// thaw gives the result that a call has in the cassette that tools are frozen from; held is false where it is not there. Once a call that writes was served, one that is not there has no world to run in: that is a miss.
+func (s *Session) thaw(call tool.Call, request cassette.Request) (output tool.Output, held bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.miss != nil {
+		return output, false, s.miss
+	}
+	match, _ := s.equal.Request(request)
+	at, _ := s.frozen.call(cassette.KeyOf(match), call.Seq)
+	if at < 0 {
+		if s.frozen.written > 0 {
+			return output, false, s.missed(&Miss{Request: call.Seq, Method: request.Method, URL: request.URL, Class: cassette.ClassToolArguments, Note: "the call is not in the recording that tools are frozen from, and what was written there is not in the world"})
+		}
+		return output, false, nil
+	}
+	recorded := &s.frozen.file.Interactions[at]
+	if output, err = s.unseal(recorded.Response.Body); err != nil {
+		return output, false, s.missed(&Miss{Request: call.Seq, Method: request.Method, URL: request.URL, Class: cassette.ClassToolResult, Nearest: at + 1, Note: "the recorded output cannot be read: " + err.Error()})
+	}
+	output.Took = recorded.Response.Duration
+	return output, true, nil
 }
 
 // Stays says that a tool runs again in a replay, and that its result is compared: a pure one, and one that touches the item's workspace alone.

@@ -136,7 +136,7 @@ func (a *aggregate) add(place int, r *eval.Result) error {
 	a.addInvariants(r)
 	a.addLine(c, r)
 	for i, columns := range a.parts {
-		if seen, ok := a.plan.Parts[i].of(r); ok {
+		if seen, ok := a.plan.Parts[i].Of(r); ok {
 			a.addLine(columns[place], seen)
 		}
 	}
@@ -638,6 +638,8 @@ type mean struct {
 	n            int
 	lines        int
 	spread       spread
+	// graded says that an observation was neither 0 nor 1.
+	graded bool
 	// repeated says that an item has more than one observation.
 	repeated bool
 	// grouped says that an item names a group.
@@ -658,6 +660,7 @@ type spread struct {
 	repeated     int     // items with several observations
 	observations int     // of these
 	within       float64 // sum of their variances
+	shares       float64 // sum over items of the share that one observation has in the item's mean
 }
 
 // detectable is the smallest drop that a second run of the same items could show: its observations are taken to depend on those of this run through the item alone, as the repeats of an item do. Without repeats all spread counts as that of repetition, which it is at most. One more item that may fall either way is always added, so that a run without failures is not taken for one that sees everything.
@@ -675,11 +678,15 @@ func (m *mean) detectable() *Number {
 		p := (s.sum + 1) / (n + 2)
 		variance = max(0, (s.squares+1)/(n+2)-p*p)
 	}
-	drop, ok := stats.DetectableDrop(math.Sqrt(2*variance), m.clusters.Len(), stats.Confidence)
+	d := stats.Design{Spread: math.Sqrt(2 * variance), Pairs: m.clusters.Len(), Clusters: m.clusters.Len()}
+	if !m.graded {
+		d.Verdict, d.Rate = s.shares/n, s.sum/n
+	}
+	drop, ok := stats.DetectableDrop(d, stats.Confidence)
 	if !ok {
 		return nil
 	}
-	return round(min(drop, 1), UnitFraction)
+	return round(drop, UnitFraction)
 }
 
 func (m *mean) add(x float64) {
@@ -687,6 +694,7 @@ func (m *mean) add(x float64) {
 	m.squares += x * x
 	m.n++
 	m.lines++
+	m.graded = m.graded || x != 0 && x != 1
 }
 
 // leave drops the item that is being added.
@@ -703,6 +711,7 @@ func (m *mean) flush(group *string) {
 			m.spread.observations += m.n
 			m.spread.within += max(0, m.squares-m.sum*m.sum/n) / (n - 1)
 		}
+		m.spread.shares += 1 / n
 		m.item(m.sum/n, group)
 	}
 	m.sum, m.squares, m.n = 0, 0, 0
@@ -711,6 +720,7 @@ func (m *mean) flush(group *string) {
 // once adds an item with one observation that stands for several lines.
 func (m *mean) once(x float64, lines int, group *string) {
 	m.lines += lines
+	m.spread.shares++
 	m.item(x, group)
 	m.sum, m.squares, m.n = 0, 0, 0
 }

@@ -25,6 +25,9 @@ const idTime = "20060102T150405Z"
 
 var idPattern = regexp.MustCompile(`^([0-9]{8}T[0-9]{6}Z)-(.+)-([0-9a-f]{4})$`)
 
+// IsID reports whether a folder's name has the form of a run's id.
+func IsID(name string) bool { return idPattern.MatchString(name) }
+
 // maxAttempts bounds the search for a free id; each second has 65,536 for a dataset.
 const maxAttempts = 1_000
 
@@ -96,7 +99,7 @@ func sweep(runs string) {
 		switch {
 		case strings.HasPrefix(e.Name(), LatestName+".") && strings.HasSuffix(e.Name(), temporary):
 			_ = os.Remove(path)
-		case !e.IsDir() || !idPattern.MatchString(e.Name()):
+		case !e.IsDir() || !IsID(e.Name()):
 		case isRun(path):
 			sweepMerge(path)
 		default:

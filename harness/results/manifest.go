@@ -92,7 +92,7 @@ func readJSON(path string, into any, version func() int) error {
 		V int `json:"v"`
 	}
 	if json.Unmarshal(data, &head, jsontext.AllowInvalidUTF8(true)) == nil && head.V > Version {
-		return fmt.Errorf("%s: %w", path, versionError(head.V))
+		return fmt.Errorf("%s: %w", filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path)), versionError(head.V))
 	}
 	if decodeErr == nil && version() < 1 {
 		decodeErr = fmt.Errorf(`"v" is missing or not positive`)

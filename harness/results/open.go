@@ -68,6 +68,25 @@ func Open(dir string) (*Run, error) {
 	return r, nil
 }
 
+// Peek reads what a run's folder says of it at a glance: the manifest, and the summary where the run has come to its end, nil where it goes on or was killed. No line is read. Errors are those of [Open].
+func Peek(dir string) (Manifest, *Summary, error) {
+	m, err := ReadManifest(dir)
+	if err != nil {
+		return m, nil, err
+	}
+	if open, err := exists(filepath.Join(dir, JournalFile)); open || err != nil {
+		return m, nil, err
+	}
+	if folded, err := exists(filepath.Join(dir, SummaryFile)); !folded {
+		return m, nil, err
+	}
+	s := &Summary{}
+	if err := readJSON(filepath.Join(dir, SummaryFile), s, func() int { return s.V }); err != nil {
+		return m, nil, failure.WithCode(err, failure.Internal)
+	}
+	return m, s, nil
+}
+
 // summarise makes the summary of a run that has none.
 func (r *Run) summarise() error {
 	r.Incomplete = true

@@ -35,8 +35,8 @@ type PartColumn struct {
 	ColumnTally
 }
 
-// of gives the line as a part sees it; false where it does not.
-func (w Where) of(r *eval.Result) (*eval.Result, bool) {
+// Of gives the line as a part sees it; false where it does not.
+func (w Where) Of(r *eval.Result) (*eval.Result, bool) {
 	if w.Tag != "" && !slices.Contains(r.Tags, w.Tag) {
 		return nil, false
 	}

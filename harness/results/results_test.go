@@ -27,6 +27,7 @@ import (
 	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/results/resultstest"
+	"github.com/echoeval/echoeval/harness/stats"
 )
 
 func TestResults(t *testing.T) { suite.Run(t, "results") }
@@ -987,11 +988,25 @@ var _ = Describe("the summary", func() {
 	})
 
 	It("says what drop it could see, which is never none", func() {
-		s := summarise(size, size.Plan(), pass)
+		full := func(line *eval.Result) {
+			pass(line)
+			line.Score = ptr(eval.Fraction(1))
+		}
+		s := summarise(size, size.Plan(), full)
 		Expect(s.Power).To(HaveLen(2))
 		Expect([]string{s.Power[0].Provider, s.Power[0].Metric}).To(Equal([]string{"p0", "pass_rate"}))
-		// (z_0.975 + z_0.8) * sqrt(2 p (1-p) / 20) with p = 21/22.
-		Expect(*s.Power[0].DetectableDrop).To(BeNumerically("~", 2.801585*math.Sqrt(2*21.0/22/22/20), 1e-5))
+		// Twice the variance of 21 of 22, of verdicts that all pass.
+		design := stats.Design{Spread: math.Sqrt(2 * 21.0 / 22 / 22), Pairs: 20, Clusters: 20, Verdict: 1, Rate: 1}
+		want, _ := stats.DetectableDrop(design, 0.95)
+		Expect(*s.Power[0].DetectableDrop).To(BeNumerically("~", want, 1e-5))
+		Expect(want).To(BeNumerically(">", 0.3))
+		Expect(s.Power[1]).To(Equal(results.Power{Provider: "p0", Metric: "score", DetectableDrop: s.Power[0].DetectableDrop}), "scores that are all 1 are verdicts")
+		graded := summarise(size, size.Plan(), func(line *eval.Result) {
+			if full(line); line.Index == 1 {
+				line.Score = ptr(eval.Fraction(0.999))
+			}
+		})
+		Expect(*graded.Power[1].DetectableDrop).To(BeNumerically("<", *s.Power[0].DetectableDrop))
 		repeats := resultstest.Size{Items: 20, Providers: 1, Repeats: 5}
 		more := summarise(repeats, repeats.Plan(), pass)
 		Expect(*more.Power[0].DetectableDrop).To(BeNumerically("<", *s.Power[0].DetectableDrop))

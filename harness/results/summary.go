@@ -433,10 +433,12 @@ type Baseline struct {
 	EditedHere *bool   `json:"edited_here"`
 }
 
-// Comparison is one metric of one column against the baseline, in the metric's unit.
+// Comparison is one metric of one column against the baseline, in the metric's unit. Tag and Check limit it as they limit the gate that asks for it; nil does not.
 type Comparison struct {
 	Provider       string  `json:"provider"`
 	Metric         string  `json:"metric"`
+	Tag            *string `json:"tag,omitempty"`
+	Check          *string `json:"check,omitempty"`
 	Pairs          int     `json:"pairs"`
 	Before         *Number `json:"before"`
 	Now            *Number `json:"now"`
@@ -450,6 +452,17 @@ type Comparison struct {
 	Status         string  `json:"status"`
 	DetectableDrop *Number `json:"detectable_drop"`
 	ItemsNeeded    *int    `json:"items_needed"`
+}
+
+// Where is what the comparison looks at; the zero value is everything.
+func (c *Comparison) Where() (w Where) {
+	if c.Tag != nil {
+		w.Tag = *c.Tag
+	}
+	if c.Check != nil {
+		w.Check = *c.Check
+	}
+	return w
 }
 
 // The states of a [Comparison]. NoBaseline counts as inconclusive.

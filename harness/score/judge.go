@@ -47,7 +47,7 @@ type JudgeArgs struct {
 // UnknownKey implements [strict.UnknownKey].
 func (*JudgeArgs) UnknownKey(name string) (message, hint string) {
 	if name == "gold" {
-		return `key "gold" is not read by this version`, "remove it; reading the file without it would run something else than it says"
+		return `key "gold" is not read by this version`, "remove it; echoeval gold RUN --check NAME --labels FILE holds the judge against labels after the run"
 	}
 	return "", ""
 }

@@ -191,12 +191,32 @@ var _ = Describe("power", func() {
 	It("is the figure of the results contract", func() {
 		// 195 pairs, -0.013 [-0.041, 0.015]: a spread of 0.028*sqrt(195)/1.96; 3,120 items settle whether it is below -0.02.
 		spread := 0.028 * math.Sqrt(195) / 1.959963984540054
-		drop, ok := stats.DetectableDrop(spread, 195, 0.95)
+		drop, ok := stats.DetectableDrop(stats.Design{Spread: spread, Pairs: 195, Clusters: 195}, 0.95)
 		Expect(ok).To(BeTrue())
-		Expect(drop).To(BeNumerically("~", 0.04, 5e-4))
+		Expect(drop).To(BeNumerically("~", 0.0406, 5e-4))
 		items, ok := stats.ItemsNeeded(195, 0.028, 0.007)
 		Expect(ok).To(BeTrue())
 		Expect(items).To(BeNumerically("~", 3120, 1))
+	})
+	It("is what Miettinen's formula has after the drop", func() {
+		// 500 verdicts of 80 % that fall by d are lost with 0.8(0.2+d) and gained with 0.2(0.8-d).
+		d, ok := stats.DetectableDrop(stats.Design{Spread: stats.DiscordantSpread(0.16, 0.16), Pairs: 500, Clusters: 500, Verdict: 1, Rate: 0.8}, 0.95)
+		Expect(ok).To(BeTrue())
+		// The quantiles of Student's t with 499 degrees as R gives them.
+		by := (1.964729 + 0.842388) * stats.DiscordantSpread(0.8*(0.2+d), 0.2*(0.8-d)) / math.Sqrt(500)
+		Expect(d).To(BeNumerically("~", by+0.001, 1e-5))
+		// A rate that is high has more room to vary when it falls.
+		low, _ := stats.DetectableDrop(stats.Design{Spread: stats.DiscordantSpread(0.16, 0.16), Pairs: 500, Clusters: 500, Verdict: 1, Rate: 0.2}, 0.95)
+		Expect(low).To(And(BeNumerically("<", d), BeNumerically(">", 0.05)))
+		none, _ := stats.DetectableDrop(stats.Design{Spread: 0.1, Pairs: 500, Clusters: 500, Verdict: 1, Rate: 0}, 0.95)
+		Expect(none).To(BeNumerically("==", 1), "what never passes cannot fall")
+	})
+	It("never promises to see a small drop with few items", func() {
+		for _, verdict := range []float64{0, 0.2, 1} {
+			two, ok := stats.DetectableDrop(stats.Design{Spread: 0.5, Pairs: 2, Clusters: 2, Verdict: verdict, Rate: 0.5}, 0.95)
+			Expect(ok).To(BeTrue())
+			Expect(two).To(BeNumerically("==", 1))
+		}
 	})
 	It("takes what is lost and gained", func() {
 		// By the definition: sqrt(0.3 - 0.01).
@@ -204,8 +224,10 @@ var _ = Describe("power", func() {
 		Expect(stats.DiscordantSpread(0, 0)).To(BeZero())
 	})
 	It("is unknown without items, and no number settles what lies on the bound", func() {
-		_, ok := stats.DetectableDrop(0.3, 0, 0.95)
-		Expect(ok).To(BeFalse())
+		for _, clusters := range []int{0, 1} {
+			_, ok := stats.DetectableDrop(stats.Design{Spread: 0.3, Pairs: 10, Clusters: clusters}, 0.95)
+			Expect(ok).To(BeFalse())
+		}
 		for _, bad := range [][2]float64{{0.1, 0}, {0.1, -1}, {0, 0.1}, {1, 1e-9}} {
 			_, ok := stats.ItemsNeeded(10, bad[0], bad[1])
 			Expect(ok).To(BeFalse())

@@ -342,7 +342,7 @@ func (d *Document) add(j job, bound gate.Drop, level float64) error {
 		comparer.Count(now.Run.Summary.Selected.Counted())
 	}
 	with := baseline.Now{Providers: []results.ProviderInfo{now.info(b)}, Mode: now.mode(), Whole: now.Run == nil || baseline.Whole(now.Run)}
-	with.Level = func(_, metric string) float64 {
+	with.Level = func(_, metric string, _ results.Where) float64 {
 		if metric == bound.Metric {
 			return level
 		}

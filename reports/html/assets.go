@@ -28,6 +28,9 @@ func asset(name string) string {
 	return string(data)
 }
 
+// Sheet is the page's own style sheet, for pages that look like it.
+func Sheet() string { return asset("page.css") }
+
 // policy is the content security policy of the page: nothing but the parts above, by their hashes. The icon is an empty data URL, which keeps browsers from asking for one.
 var policy = sync.OnceValue(func() string {
 	hashes := func(names []string) string {

@@ -174,8 +174,8 @@ type runLink struct {
 	Href, Name, Mark, Tone, Text string
 }
 
-// tones are the colours of a verdict, marks the words that say the same.
-func tone(code failure.Code) (tone, mark string) {
+// Tone is the class of the style sheet that a verdict has, and mark the word that says the same.
+func Tone(code failure.Code) (tone, mark string) {
 	switch code {
 	case failure.OK:
 		return "good", "passed"
@@ -190,7 +190,7 @@ func tone(code failure.Code) (tone, mark string) {
 }
 
 func (s *section) link() runLink {
-	t, mark := tone(s.sum.Verdict.Code)
+	t, mark := Tone(s.sum.Verdict.Code)
 	return runLink{Number: s.number, Href: s.href(""), Name: s.sum.Dataset.Name, Mark: mark, Tone: t, Text: strings.TrimPrefix(s.sum.Verdict.Text, mark+": ")}
 }
 
@@ -259,7 +259,7 @@ type (
 		// Intervals and Needs say that a row has one.
 		Intervals, Needs bool
 	}
-	comparisonRow struct{ Provider, Metric, Items, Before, Now, Difference, Interval, Status, Needed string }
+	comparisonRow struct{ Provider, Metric, Where, Items, Before, Now, Difference, Interval, Status, Needed string }
 	moveView      struct {
 		What, Tone string
 		Count      int
@@ -436,7 +436,7 @@ func (s *section) regression(v *view) {
 		r.Note = "The baseline was edited in this working tree: it differs from the one at the merge base."
 	}
 	for _, c := range reg.Comparisons {
-		row := comparisonRow{Provider: c.Provider, Metric: c.Metric, Items: fmt.Sprint(c.Pairs), Before: compare.Number(c.Metric, c.Before), Now: compare.Number(c.Metric, c.Now), Difference: compare.Difference(c), Status: c.Status}
+		row := comparisonRow{Provider: c.Provider, Metric: c.Metric, Where: c.Where().String(), Items: fmt.Sprint(c.Pairs), Before: compare.Number(c.Metric, c.Before), Now: compare.Number(c.Metric, c.Now), Difference: compare.Difference(c), Status: c.Status}
 		if c.Low != nil && c.High != nil {
 			row.Interval = fmt.Sprintf("[%s, %s]", compare.Number(c.Metric, c.Low), compare.Number(c.Metric, c.High))
 		}

@@ -381,7 +381,7 @@ func (r *report) numbers() *section {
 			"| provider | metric | items | before | now | difference | interval |\n|---|---|--:|--:|--:|--:|--:|\n"
 		for _, m := range reg.Comparisons {
 			if m.Pairs > 0 {
-				sec.add("| %s | %s | %d | %s | %s | %s | %s |", cell(m.Provider), cell(m.Metric), m.Pairs, compare.Number(m.Metric, m.Before), compare.Number(m.Metric, m.Now), compare.Difference(m), compare.Interval(m))
+				sec.add("| %s | %s | %d | %s | %s | %s | %s |", cell(m.Provider), cell(limited(m)), m.Pairs, compare.Number(m.Metric, m.Before), compare.Number(m.Metric, m.Now), compare.Difference(m), compare.Interval(m))
 			}
 		}
 		if sec.total > 0 {
@@ -458,7 +458,7 @@ func (r *report) gated() string {
 		if c.MaxDrop == nil {
 			continue
 		}
-		text := fmt.Sprintf("%s of %s: %s: %s", c.Metric, c.Provider, gate.Found(c), strings.ReplaceAll(c.Status, "_", " "))
+		text := fmt.Sprintf("%s: %s: %s", gate.Name(c), gate.Found(c), strings.ReplaceAll(c.Status, "_", " "))
 		if open := gate.Open(c); open != "" {
 			text += "; " + open
 		}
@@ -468,6 +468,14 @@ func (r *report) gated() string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// limited names the metric of a comparison, and what it looks at where that is a part.
+func limited(c results.Comparison) string {
+	if where := c.Where(); where != (results.Where{}) {
+		return c.Metric + " (" + where.String() + ")"
+	}
+	return c.Metric
 }
 
 var marks = map[string]string{results.CompareRegressed: "❌", results.CompareNotWorse: "✅", results.CompareInconclusive: "❔", results.CompareNoBaseline: "❔"}

@@ -31,7 +31,7 @@ func (p *printer) regression() {
 		if !gated && (c.Difference == nil || *c.Difference == 0 && !p.opts.All) {
 			continue
 		}
-		text := fmt.Sprintf("%s of %s: ", escape.Line(c.Metric), escape.Line(c.Provider))
+		text := escape.Line(gate.Name(&c)) + ": "
 		kind, _ := results.FindMetric(c.Metric)
 		if c.Difference != nil {
 			text += kind.Unit.Format(*c.Before) + " -> " + kind.Unit.Format(*c.Now)

@@ -229,7 +229,7 @@ func (p *planned) judge(o *runOptions, resume string) experiment.Judge {
 				now.Providers = append(now.Providers, provider.ProviderInfo)
 				ids = append(ids, provider.ID)
 			}
-			now.Level = gate.Level(p.gates, ids, baseline.Gated())
+			now.Level, now.Wants = gate.Level(p.gates, ids, baseline.Gated()), gate.Bounds(p.gates)
 			s.Regression = r.Finish(now)
 			s.Regression.Baseline = r.name
 			s.Warnings = append(s.Warnings, r.warnings...)

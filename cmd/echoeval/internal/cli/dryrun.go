@@ -126,8 +126,12 @@ func (p *planned) sees(rate float64) float64 {
 	head := p.experiment.Head()
 	repeats := float64(head.Lines) / float64(max(1, head.Selected.Items*len(head.Providers)))
 	spread := stats.DiscordantSpread(rate*(1-rate), rate*(1-rate)) / math.Sqrt(repeats)
-	drop, _ := stats.DetectableDrop(spread, p.experiment.Clusters(), stats.Confidence)
-	return min(1, math.Round(drop*1e6)/1e6)
+	n := p.experiment.Clusters()
+	drop, ok := stats.DetectableDrop(stats.Design{Spread: spread, Pairs: n, Clusters: n, Verdict: 1 / repeats, Rate: rate}, stats.Confidence)
+	if !ok {
+		return 1
+	}
+	return math.Round(drop*1e6) / 1e6
 }
 
 // passRate is that of the baseline, with one more item that may fall either way; the worst there is where there is no baseline.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/harness/emulator"
+	"github.com/echoeval/echoeval/harness/localhost"
 )
 
 type emulateOptions struct {
@@ -43,16 +43,9 @@ func runEmulate(ctx context.Context, s *State, o emulateOptions) error {
 	if err != nil {
 		return err
 	}
-	host, _, err := net.SplitHostPort(o.listen)
+	listener, err := localhost.Listen(o.listen)
 	if err != nil {
-		return failure.New(failure.Input, "--listen %s: want host:port", o.listen)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return failure.WithHint(failure.New(failure.Input, "--listen %s: the emulator serves this machine only", o.listen), "use 127.0.0.1 or localhost")
-	}
-	listener, err := net.Listen("tcp", o.listen)
-	if err != nil {
-		return failure.WithHint(failure.New(failure.Input, "cannot listen on %s", o.listen), "is another program using the port? --listen 127.0.0.1:0 takes a free one")
+		return err
 	}
 	address := listener.Addr().String()
 	if o.addressFile != "" {

@@ -47,6 +47,7 @@ type runOptions struct {
 	drift        []string
 	stale        bool
 	faults       string
+	freeze       string
 	allowNetwork bool
 	out          string
 	traces       string
@@ -73,6 +74,7 @@ func (o *runOptions) flags(f *pflag.FlagSet, k kind) {
 		f.StringVar(&o.mode, "mode", k.mode, "replay, record, extend or live")
 	}
 	if k.use != "replay" {
+		f.StringVar(&o.freeze, "freeze", "", "agent or tools: in mode record, hold this fixed to repeat 1 and record the rest into --cassettes, to learn where noise comes from")
 		f.BoolVar(&o.stale, "stale", false, "in mode record: only what is missing or no longer matches")
 	}
 	f.StringArrayVar(&o.items, "item", nil, "only this item (repeat)")
@@ -149,6 +151,10 @@ func (o *runOptions) check() error {
 		return failure.WithHint(failure.New(failure.Input, "--stale is for recording"), "echoeval record DATASET --stale")
 	case o.faults != "" && o.mode != string(replay.Replay):
 		return usage("echoeval run DATASET --faults "+quote(o.faults), "--faults is for mode replay, not for %s: faults are injected into recordings, and none is recorded by this version", o.mode)
+	case o.freeze != "" && o.freeze != string(experiment.FreezeAgent) && o.freeze != string(experiment.FreezeTools):
+		return usage(strict.Suggest(o.freeze, []string{string(experiment.FreezeAgent), string(experiment.FreezeTools)}), "--freeze %s: want agent or tools", o.freeze)
+	case o.freeze != "" && (o.mode != string(replay.Record) || o.stale):
+		return usage("echoeval record DATASET --repeat 5 --freeze "+o.freeze+" --cassettes DIR", "--freeze is for recording whole")
 	case o.timeout < 0:
 		return usage("--timeout 90s", "--timeout %s: want a positive duration", o.timeout)
 	case o.traces != string(results.KeepAll) && o.traces != string(results.KeepFailed):

@@ -136,7 +136,7 @@ func newRoot(s *State) *cobra.Command {
 	root.SetCompletionCommandGroupID("more")
 	root.AddCommand(
 		newRun(s, runKind), newRun(s, recordKind), newRun(s, replayKind), newMutate(s), newMerge(s),
-		newShow(s), newReport(s), newCompare(s), newCheck(s),
+		newShow(s), newReport(s), newCompare(s), newCheck(s), newView(s), newNoise(s), newGold(s),
 		newValidate(s), newSchema(s), newCassette(s), newBaseline(s),
 		newInit(s), newImport(s),
 		newInvariants(s), newProviders(s),

@@ -98,6 +98,18 @@ func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 	return gates, errors.Join(append(errs, err)...)
 }
 
+// freezable proves that a recording with something frozen goes to a place of its own, and that what is frozen is in our hands.
+func freezable(s *State, o *runOptions, d *dataset.Dataset, opts *experiment.Options) error {
+	command := "echoeval record " + quote(s.show(filepath.Join(d.Root, filepath.FromSlash(d.File)))) + " --freeze " + o.freeze + " --cassettes noise/" + o.freeze
+	if opts.Cassettes == opts.Frozen {
+		return usage(command, "--freeze %s records beside the dataset's own cassettes, which it freezes from", o.freeze)
+	}
+	if d.Target != nil && opts.Freeze == experiment.FreezeTools {
+		return failure.WithHint(failure.New(failure.Input, "--freeze tools of a target is not in this version: its tools run in its own program"), "--freeze agent tells what the judges add")
+	}
+	return nil
+}
+
 func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -172,6 +184,12 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if opts.Repeat, opts.RepeatMax, err = o.repeats(); err != nil {
 		return nil, err
 	}
+	if opts.Freeze = experiment.Freeze(o.freeze); opts.Freeze != experiment.FreezeNothing {
+		opts.Frozen = cassetteFolder(s, d, "")
+		if err := freezable(s, o, d, &opts); err != nil {
+			return nil, err
+		}
+	}
 	if err := up.check(cols); err != nil {
 		return nil, err
 	}
@@ -198,6 +216,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		if opts.RepeatMax > 0 {
 			p.reference.Count(opts.Repeat)
 		}
+		p.reference.Limit(gate.DropParts(p.gates))
 		opts.Look = p.reference.Add
 	}
 	p.record = recordCommand(s, d, o)
@@ -297,7 +316,7 @@ func recordCommand(s *State, d *dataset.Dataset, o *runOptions) string {
 	for _, pair := range o.set {
 		words = append(words, "--set", quote(pair))
 	}
-	if o.cassettes != "" {
+	if o.cassettes != "" && o.freeze == "" { // what is frozen comes from the dataset's own
 		words = append(words, "--cassettes", quote(o.cassettes))
 	}
 	return strings.Join(words, " ")
