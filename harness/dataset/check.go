@@ -205,7 +205,9 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 				}
 			}
 			if entry.Get("use").IsZero() {
-				at.Add(entry.Pos(), "name it: {use: iteration-limit, ...}", "key \"use\" is missing")
+				if !rule.Misspelt(entry, at) {
+					at.Add(entry.Pos(), "name it: {use: iteration-limit, ...}", "key \"use\" is missing")
+				}
 				continue
 			}
 			if params != nil {

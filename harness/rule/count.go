@@ -12,8 +12,8 @@ import (
 // countKeys are those of count.
 type countKeys struct {
 	Call   strict.Node `yaml:"call,required" schema:"rule_pattern" doc:"the calls that are counted"`
-	Max    *int        `yaml:"max" schema:"count" doc:"at most so many"`
-	Min    *int        `yaml:"min" schema:"count" doc:"at least so many in the whole run"`
+	Max    *int        `yaml:"max" schema:"rule_max" doc:"at most so many"`
+	Min    *int        `yaml:"min" schema:"rule_min" doc:"at least so many in the whole run"`
 	Within *string     `yaml:"within" schema:"rule_window" doc:"max holds in every window of so many calls, steps or of such a time: 3 calls, 2 steps, 10s"`
 	Same   *[]string   `yaml:"same" schema:"names" doc:"only calls whose arguments of these names are equal count together"`
 }
@@ -40,7 +40,14 @@ func compileCount(n strict.Node, r *Rule, p *strict.Problems) (check, string) {
 	if !k.Call.IsZero() {
 		v.call = patternsOf(k.Call, r, p.Key("call"))
 	}
-	if k.Max == nil && k.Min == nil {
+	empty := false
+	for _, key := range []string{"max", "min"} {
+		if bound := n.Get(key); bound.IsNull() {
+			p.Key(key).WrongType(bound, "a whole number")
+			empty = true
+		}
+	}
+	if k.Max == nil && k.Min == nil && !empty {
 		p.Add(n.Pos(), "add max: 1 or min: 1", "count has neither max nor min")
 	}
 	bound := func(key string, of *int, into *int) {

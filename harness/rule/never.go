@@ -15,7 +15,7 @@ type neverKeys struct {
 	From      strict.Node `yaml:"from" schema:"rule_pattern" doc:"calls whose results the arguments must not hold anything of"`
 	Call      strict.Node `yaml:"call,required" schema:"rule_pattern" doc:"the calls that are forbidden"`
 	Unless    strict.Node `yaml:"unless" schema:"rule_unless" doc:"what lifts the ban: approval, {tool: ...} or {user: REGEX}"`
-	MinLength *int        `yaml:"min_length" schema:"positive" doc:"beside from: how many characters a text must share with a result, 16 unless given"`
+	MinLength *int        `yaml:"min_length" schema:"rule_length" doc:"beside from: how many characters a text must share with a result, 16 unless given"`
 }
 
 // unlessKeys are those of unless.
@@ -113,6 +113,9 @@ func (v *never) lift(n strict.Node, r *Rule, p *strict.Problems) {
 			at.Add(n.KeyPos("args"), "leave it out", "args stands without tool")
 		}
 		re, err := regexp.Compile(*k.User)
+		if *k.User == "" {
+			at.Key("user").Add(n.Get("user").Pos(), "say what lifts the ban: \"(?i)^yes\"", "the expression is empty, and would match every message")
+		}
 		if err != nil {
 			at.Key("user").Add(n.Get("user").Pos(), "expressions are of RE2: no look-around, no back-references", "%s", strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		}

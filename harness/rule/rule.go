@@ -36,11 +36,22 @@ type keys struct {
 	Never     strict.Node `yaml:"never" schema:"rule_never" doc:"a call that must not be made"`
 	Sequence  strict.Node `yaml:"sequence" schema:"rule_sequence" doc:"a regular expression over the names of the tools that are called"`
 	Count     strict.Node `yaml:"count" schema:"rule_count" doc:"how often tools may be called"`
-	Name      *string     `yaml:"name" schema:"filled" doc:"what reports call the rule; made of its contents unless given"`
+	Name      *string     `yaml:"name" schema:"rule_name" doc:"what reports call the rule; made of its contents unless given"`
 	Severity  *string     `yaml:"severity" values:"error,warn" doc:"error unless given"`
 	Blame     *string     `yaml:"blame" values:"model,agent,harness" doc:"whose fault a broken rule is, model unless given"`
-	Why       *string     `yaml:"why" schema:"filled" doc:"what asks for the rule, such as the number of a requirement; it stands in the evidence"`
-	Statement *string     `yaml:"statement" schema:"filled" doc:"what must be true, in one line"`
+	Why       *string     `yaml:"why" schema:"rule_text" doc:"what asks for the rule, such as the number of a requirement; it stands in the evidence"`
+	Statement *string     `yaml:"statement" schema:"rule_text" doc:"what must be true, in one line"`
+}
+
+// Misspelt adds to p the first key of a mapping without a form that is nearly the key of one, and reports whether there is one.
+func Misspelt(n strict.Node, p *strict.Problems) bool {
+	for key := range n.Fields() {
+		if _, near := strict.Nearest(key.Name, Forms); near {
+			p.Unknown(key, Forms)
+			return true
+		}
+	}
+	return false
 }
 
 // Is reports whether a mapping is a rule: it has the key of a form.
@@ -154,7 +165,9 @@ func (r *Rule) describe(k keys, statement string, p *strict.Problems) {
 		}
 	}
 	if k.Why != nil {
-		r.Why = *k.Why
+		if r.Why = *k.Why; strings.TrimSpace(r.Why) == "" {
+			p.Key("why").Add(r.Node.Get("why").Pos(), "leave it out", "the reason is empty")
+		}
 	}
 	if k.Severity != nil {
 		r.Severity = eval.Severity(*k.Severity)

@@ -21,11 +21,26 @@ func Register(s *strict.Schemas) {
 		return strict.AnyOf(text, call(), strict.Schema{"type": "array", "items": strict.AnyOf(text, call()), "minItems": 1})
 	}
 	s.Named["rule_never"] = of("rule_never", neverKeys{})
-	s.Named["rule_unless"] = func() strict.Schema { return strict.AnyOf(strict.Enum("approval"), of("rule_unless", unlessKeys{})()) }
+	s.Named["rule_unless"] = func() strict.Schema {
+		return strict.AnyOf(strict.Enum("approval"), s.Define("rule_unless", func() strict.Schema {
+			unless := s.Object(reflect.TypeOf(unlessKeys{}))
+			unless["oneOf"] = []any{strict.Schema{"required": []any{"tool"}}, strict.Schema{"required": []any{"user"}}}
+			return unless
+		}))
+	}
+	s.Named["rule_text"] = func() strict.Schema { return strict.OrNull(text) }
+	s.Named["rule_name"] = func() strict.Schema {
+		return strict.OrNull(strict.Schema{"type": "string", "pattern": "^[A-Za-z0-9._-]+$"})
+	}
+	s.Named["rule_max"] = func() strict.Schema { return strict.Schema{"type": "integer", "minimum": 0} }
+	s.Named["rule_min"] = func() strict.Schema { return strict.Schema{"type": "integer", "minimum": 1} }
+	s.Named["rule_length"] = func() strict.Schema {
+		return strict.OrNull(strict.Schema{"type": "integer", "minimum": leastShared, "maximum": mostShared})
+	}
 	s.Named["rule_sequence"] = func() strict.Schema { return strict.AnyOf(text, of("rule_sequence", sequenceKeys{})()) }
 	s.Named["rule_count"] = of("rule_count", countKeys{})
 	s.Named["rule_window"] = func() strict.Schema {
-		return strict.Schema{"type": "string", "pattern": `^([0-9]+ +(calls?|steps?)|([0-9.]+(ms|s|m|h))+)$`}
+		return strict.OrNull(strict.Schema{"type": "string", "pattern": `^([0-9]+ +(calls?|steps?)|([0-9.]+(ms|s|m|h))+)$`})
 	}
 	s.Named["rule"] = func() strict.Schema {
 		return s.Define("rule", func() strict.Schema {
