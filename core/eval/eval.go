@@ -60,6 +60,7 @@ const (
 	ErrJudge    ErrorKind = "judge"
 	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict
 	ErrHarness  ErrorKind = "harness"
+	ErrBudget   ErrorKind = "budget" // of a line that was not run because --max-cost does not cover it
 )
 
 // Fraction is a share or score in [0,1], written with at most six decimals.

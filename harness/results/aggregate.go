@@ -176,14 +176,23 @@ func (a *aggregate) closeItem() {
 	}
 }
 
+// Paid is what a line of a run that is no replay cost when it ran, as far as that is known; nothing where it was served from its cassette.
+func Paid(r *eval.Result) money.USD {
+	if r.Cassette != nil && r.Cassette.State != eval.CassetteRecorded && r.Cassette.State != eval.CassetteExtended {
+		return 0
+	}
+	sum := r.OverheadUSD
+	if r.CostUSD != nil {
+		sum += *r.CostUSD
+	}
+	return sum
+}
+
 // addWorld counts what does not belong to a column: cassettes, money, the harness.
 func (a *aggregate) addWorld(r *eval.Result) {
 	a.overhead += r.OverheadUSD
-	if a.plan.Mode != replayMode && (r.Cassette == nil || r.Cassette.State == eval.CassetteRecorded || r.Cassette.State == eval.CassetteExtended) {
-		a.spent += r.OverheadUSD
-		if r.CostUSD != nil {
-			a.spent += *r.CostUSD
-		}
+	if a.plan.Mode != replayMode {
+		a.spent += Paid(r)
 	}
 	if r.Status == eval.Error && r.Cause != nil && *r.Cause == string(eval.ErrHarness) {
 		a.harness++
@@ -438,7 +447,7 @@ func (a *aggregate) finish() (*Summary, Tally) {
 	}
 	tally := Tally{Causes: a.causes.List(), Harness: a.harness}
 	s.Cassettes.Orphaned = a.plan.Orphaned
-	s.Cost.OverheadUSD, s.Cost.SpentNowUSD = a.overhead, a.spent
+	s.Cost.OverheadUSD, s.Cost.SpentNowUSD, s.Cost.Budget = a.overhead, a.spent, a.plan.Budget
 	for _, q := range a.plan.Quarantined {
 		s.Quarantined.Add(q)
 	}

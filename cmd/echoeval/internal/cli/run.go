@@ -194,7 +194,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		return failure.Internal, failure.WithHint(failure.WithCode(err, failure.Internal), "what is finished is kept: echoeval run --resume %s", quote(s.show(dir)))
 	}
 	finished := s.Clock.Now()
-	manifest.Finished, manifest.Warnings = &finished, warnings
+	manifest.Finished, manifest.Warnings, manifest.SpentUSD = &finished, warnings, p.experiment.Spent()
 	if err := results.WriteManifest(dir, manifest); err != nil {
 		return failure.Internal, err
 	}
@@ -272,8 +272,11 @@ func resume(ctx context.Context, s *State, k kind, o *runOptions, flags []string
 			return failure.WithHint(failure.New(failure.Input, "--%s cannot be changed by a resumed run", name), "dataset and flags are taken from the run; allowed are --%s", strings.Join(resumable, ", --"))
 		}
 		words = append(words, flag)
+		if name == "max-cost" { // a further resumption keeps it
+			manifest.Flags = append(withoutFlags(manifest.Flags, []string{name}), flag)
+		}
 	}
-	again := &runOptions{}
+	again := &runOptions{spent: manifest.SpentUSD}
 	set := pflag.NewFlagSet("resume", pflag.ContinueOnError)
 	again.flags(set, kind{use: "run", mode: k.mode})
 	if err := set.Parse(words); err != nil {
@@ -319,7 +322,7 @@ func startMode(command string) string {
 }
 
 // resumable are the flags that a resumed run may be given anew.
-var resumable = []string{"concurrency", "out", "json", "all", "quiet", "verbose", "no-color", "format", "allow-network", "fail-on"}
+var resumable = []string{"concurrency", "out", "json", "all", "quiet", "verbose", "no-color", "format", "allow-network", "fail-on", "max-cost"}
 
 // findDataset looks for the dataset's file from the run's folder and from the current one upwards.
 func findDataset(s *State, dir, file string) (string, error) {

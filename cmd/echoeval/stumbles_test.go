@@ -1,0 +1,112 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"regexp"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// paid is what a run says it has paid, in USD.
+func (p *project) paid(run string) float64 {
+	GinkgoHelper()
+	var s struct {
+		Cost struct {
+			Spent float64 `json:"spent_now_usd"`
+		} `json:"cost"`
+	}
+	Expect(json.Unmarshal([]byte(p.read(run+"/summary.json")), &s)).To(Succeed())
+	return s.Cost.Spent
+}
+
+var _ = Describe("a run that its budget ends", func() {
+	begin := func() (*project, emulator) {
+		p := exampleProject()
+		p.refuseNothing()
+		return p, p.emulate("datasets/emulator/quickstart.yaml")
+	}
+	const figures = `--max-cost 0\.02 USD does not cover the next call: 0\.\d+ are spent, and it may cost 0\.\d+`
+
+	It("tells the figures in every report, and what to type", func() {
+		p, e := begin()
+		args := []string{"record", quickstart, e.upstream(), "--cassettes", "c", "--concurrency", "2", "--max-cost", "0.02"}
+		for _, format := range []string{"markdown", "junit", "csv", "html", "json"} {
+			args = append(args, "--format", format)
+		}
+		o := p.expect(5, args...)
+		Expect(o.stdout).To(MatchRegexp(`message: +` + figures))
+		run := p.last()
+		Expect(hints(o)).To(ConsistOf(MatchRegexp(`^echoeval run --resume ` + regexp.QuoteMeta(run) + ` --max-cost 0\.0\d+$`)))
+		left := 0
+		for _, r := range p.results(run) {
+			if r.Status == "not_run" {
+				left++
+				Expect(r.verdict()).To(Equal("not_run/budget"))
+				Expect(r.Error.Kind).To(Equal("budget"))
+				Expect(r.Error.Message).To(MatchRegexp("^" + figures + "$"))
+			}
+		}
+		Expect(left).To(BeNumerically(">", 0))
+		for _, name := range []string{"report.md", "junit.xml", "results.csv", "report.html", "report.json"} {
+			Expect(p.read(run+"/reports/"+name)).To(MatchRegexp(figures), name)
+		}
+
+		By("asking nothing more when it is resumed as it was")
+		o = p.expect(5, "run", "--resume", run)
+		Expect(p.results(run)).To(HaveLen(24))
+		Expect(p.summary(run).Counts["not_run"]).To(Equal(left))
+
+		By("going on with a higher limit, which the run keeps")
+		o = p.obey(hints(o)[0])
+		Expect(o.code).To(Equal(0), "%s", o)
+		Expect(p.summary(run).Counts["pass"]).To(Equal(24))
+		Expect(p.read(run + "/manifest.json")).To(MatchRegexp(`"--max-cost=0\.0\d+"`))
+		Expect(p.read(run + "/manifest.json")).NotTo(ContainSubstring(`"--max-cost=0.02"`))
+	})
+
+	It("counts what it has paid before it went on", func() {
+		p, e := begin()
+		p.expect(5, "record", quickstart, e.upstream(), "--cassettes", "c", "--concurrency", "1", "--max-cost", "0.015")
+		run := p.last()
+		before := p.paid(run)
+		Expect(before).To(BeNumerically(">", 0))
+		// A limit that only the rest would keep.
+		o := p.expect(5, "run", "--resume", run, "--max-cost", fmt.Sprint(before+0.008), "--concurrency", "1")
+		Expect(o.stdout).To(ContainSubstring("does not cover the next call"))
+		Expect(p.paid(run)).To(BeNumerically("<=", before+0.008))
+
+		By("of a run that was killed what its lines cost")
+		p.edit(run+"/manifest.json", `"spent_usd"`, `"unknown"`)
+		spent := p.paid(run)
+		p.expect(5, "run", "--resume", run, "--max-cost", fmt.Sprint(spent))
+		Expect(p.paid(run)).To(BeNumerically("~", spent, 1e-12))
+	})
+
+	It("is not taken for an interruption when shards are merged", func() {
+		p, e := begin()
+		for i := 1; i <= 2; i++ {
+			args := []string{"record", quickstart, e.upstream(), "--cassettes", "c", "--shard", fmt.Sprintf("%d/2", i), "--out", "parts"}
+			if i == 2 {
+				args = append(args, "--max-cost", "0.01")
+			}
+			p.run(args...)
+		}
+		shards, err := filepath.Glob(p.path("parts/2*"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(shards).To(HaveLen(2))
+		o := p.expect(5, append([]string{"merge"}, shards...)...)
+		Expect(o.stdout).To(And(MatchRegexp(`items? not_run: budget`), MatchRegexp(`hint: echoeval run --resume parts/\S+ --max-cost 0\.\d+`)))
+	})
+
+	It("says so where the gates allow it", func() {
+		p, e := begin()
+		o := p.succeed("record", quickstart, e.upstream(), "--cassettes", "c", "--concurrency", "2", "--max-cost", "0.02", "--set", "gates.error_rate=<= 0.9")
+		Expect(o.stdout).To(MatchRegexp(`warning: ` + figures))
+		Expect(hints(o)).To(ConsistOf(ContainSubstring(" --max-cost 0.0")))
+	})
+})
