@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -108,5 +110,57 @@ var _ = Describe("a run that its budget ends", func() {
 		o := p.succeed("record", quickstart, e.upstream(), "--cassettes", "c", "--concurrency", "2", "--max-cost", "0.02", "--set", "gates.error_rate=<= 0.9")
 		Expect(o.stdout).To(MatchRegexp(`warning: ` + figures))
 		Expect(hints(o)).To(ConsistOf(ContainSubstring(" --max-cost 0.0")))
+	})
+})
+
+var _ = Describe("what a recording needs", func() {
+	all := []string{"--provider", "openai:gpt-4o-mini", "--provider", "openai:gpt-4.1-mini", "--provider", "anthropic:claude-haiku-4-5", "--provider", "gemini:gemini-2.5-flash"}
+	unset := []string{"ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENAI_API_KEY"}
+
+	It("is said all at once, each key once, beside other mistakes", func() {
+		p := exampleProject()
+		o := p.expect(2, append([]string{"record", quickstart, "--filter", "tags ++"}, all...)...)
+		for _, name := range unset {
+			Expect(strings.Count(o.stderr, "a key, and "+name+" is not set")).To(Equal(1), "%s\n%s", name, o)
+		}
+		Expect(o.stderr).To(ContainSubstring("error: --filter, character "))
+		Expect(p.path(".echoeval")).NotTo(BeADirectory())
+	})
+
+	It("is said by a dry run, which needs nothing itself", func() {
+		p := exampleProject()
+		o := p.succeed(append([]string{"record", quickstart, "--dry-run"}, all...)...)
+		Expect(o.stdout).To(HaveSuffix("; not set: ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY\n"))
+		var plan struct {
+			Keys []string `json:"missing_keys"`
+		}
+		Expect(json.Unmarshal([]byte(p.succeed(append([]string{"record", quickstart, "--dry-run", "--json"}, all...)...).stdout), &plan)).To(Succeed())
+		Expect(plan.Keys).To(Equal(unset))
+
+		By("naming none that is there, or that an address of this machine does not need")
+		p.env = append(p.env, "GEMINI_API_KEY=x")
+		o = p.succeed(append([]string{"record", quickstart, "--dry-run", "--upstream", "openai=http://127.0.0.1:9/v1"}, all...)...)
+		Expect(o.stdout).To(HaveSuffix("; not set: ANTHROPIC_API_KEY\n"))
+		Expect(p.succeed("run", quickstart, "--dry-run").stdout).NotTo(ContainSubstring("not set"))
+		Expect(json.Unmarshal([]byte(p.succeed("run", quickstart, "--dry-run", "--json").stdout), &plan)).To(Succeed())
+		Expect(plan.Keys).To(BeNil())
+	})
+
+	It("knows both ways of Amazon", func() {
+		p := exampleProject()
+		p.env = append(p.env, "AWS_ACCESS_KEY_ID=x")
+		Expect(p.succeed("record", quickstart, "--dry-run", "--provider", "bedrock:amazon.nova-lite-v1:0").stdout).To(HaveSuffix("; not set: AWS_SECRET_ACCESS_KEY\n"))
+		p.env = append(p.env, "AWS_SECRET_ACCESS_KEY=x")
+		Expect(p.succeed("record", quickstart, "--dry-run", "--provider", "bedrock:amazon.nova-lite-v1:0").stdout).NotTo(ContainSubstring("not set"))
+	})
+
+	It("is the variables that a program is passed, all of them", func() {
+		p, e := targeted("command: "+programUnderTest("hello")+", env_from: [CRM_TOKEN, PATH, SHOP_TOKEN]", helloItem)
+		o := p.expect(2, "record", "evals/d.yaml", e.upstream())
+		Expect(o.stderr).To(And(ContainSubstring("evals/d.yaml:"), ContainSubstring("the target is passed variables that are not set: CRM_TOKEN, SHOP_TOKEN"), ContainSubstring("hint: export them")))
+		p.env = append(p.env, "CRM_TOKEN=x", "SHOP_TOKEN=")
+		p.succeed("record", "evals/d.yaml", e.upstream())
+		p.env = slices.DeleteFunc(p.env, func(e string) bool { return strings.Contains(e, "_TOKEN=") })
+		p.succeed("run", "evals/d.yaml")
 	})
 })

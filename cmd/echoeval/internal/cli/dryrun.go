@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/echoeval/echoeval/core/eval"
@@ -32,6 +33,8 @@ type outlook struct {
 	AtMost   bool     `json:"at_most"`
 	// Missing is how many of the runs have no cassette. In a replay they are stale.
 	Missing int `json:"missing"`
+	// MissingKeys names the variables of keys that the run needs and that are not set; null in a replay, which needs none.
+	MissingKeys []string `json:"missing_keys"`
 	// OverBudget says that it is more than --max-cost allows.
 	OverBudget bool `json:"over_budget"`
 }
@@ -68,6 +71,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 			return err
 		}
 		look.Recorded = e.spending
+		look.MissingKeys = append([]string{}, missingKeys(s, p.providers(), p.up)...)
 	}
 	if limit, err := money.FromFloat(o.maxCost); err == nil && o.maxCost > 0 && look.Recorded.CostUSD != nil {
 		look.OverBudget = *look.Recorded.CostUSD > limit
@@ -104,6 +108,9 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	text += ", sees " + gate.Whole(results.Number(look.DetectableDrop))
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)
+	}
+	if len(look.MissingKeys) > 0 {
+		text += "; not set: " + strings.Join(look.MissingKeys, ", ")
 	}
 	if _, err := fmt.Fprintln(s.Stdout, text); err != nil {
 		return unwritable(err)

@@ -35,6 +35,7 @@ type planned struct {
 	shard      string // I/N, "" for the whole
 	reference  *reference
 	record     string // the command that records the dataset again, as it was selected
+	up         upstreams
 	bar        *progress
 	finished   finishedRun // once the run has ended
 }
@@ -129,15 +130,14 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		dialled = replay.Replay
 	}
 	paid, err := runColumns(s, d, slices.Concat(providers, d.Roles), dialled, up, o)
-	if err != nil {
+	if paid == nil {
 		return nil, err
 	}
+	errs := []error{err}
 	cols, roles := paid[:len(providers)], paid[len(providers):]
-	if err := noScriptJudges(roles); err != nil {
-		return nil, err
-	}
-	gates, gateErr := parseGates(d)
-	p := &planned{dataset: d, columns: cols, roles: roles, gates: gates, runs: filepath.Join(d.Root, ".echoeval", "runs")}
+	gates, err := parseGates(d)
+	errs = append(errs, noScriptJudges(roles), err)
+	p := &planned{dataset: d, columns: cols, roles: roles, gates: gates, up: up, runs: filepath.Join(d.Root, ".echoeval", "runs")}
 	if o.out != "" {
 		p.runs = s.path(o.out)
 	}
@@ -159,25 +159,19 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 	if opts.Repeat, opts.RepeatMax, err = o.repeats(); err != nil {
 		return nil, err
 	}
-	if err := up.check(cols); err != nil {
-		return nil, err
-	}
-	if opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact); err != nil {
-		return nil, err
-	}
-	if opts.Selection, err = o.selection(p); err != nil {
-		return nil, err
-	}
-	if opts.Budget, err = o.budget(paid, mode); err != nil {
-		return nil, err
-	}
+	errs = append(errs, up.check(cols))
+	opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact)
+	errs = append(errs, err)
+	opts.Selection, err = o.selection(p)
+	errs = append(errs, err)
+	opts.Budget, err = o.budget(paid, mode)
+	errs = append(errs, err)
 	if opts.Shard.N > 0 {
 		p.shard = opts.Shard.String()
 		p.gates = gate.OfShard(p.gates)
 	} else if o.compared {
-		if p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates)); err != nil {
-			return nil, err
-		}
+		p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates))
+		errs = append(errs, err)
 		opts.Needs.Repeats, opts.Needs.Metric, opts.Needs.Pos = gate.Repeats(p.gates)
 	}
 	opts.Parts, opts.Over = gate.Limits(p.gates), gate.Over(p.gates)
@@ -200,13 +194,16 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		opts.Progress = p.bar.update
 	}
 	p.experiment, err = experiment.New(opts)
-	if err := errors.Join(err, gateErr); err != nil {
+	if others := errors.Join(errs...); others != nil && errors.Is(err, experiment.ErrNothingSelected) {
+		return nil, others // an empty selection is passed over where another dataset has what is asked for
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// runColumns makes the columns of a run, those of programs under test among them, in the order of the providers.
+// runColumns makes the columns of a run, those of programs under test among them, in the order of the providers. Where some cannot be dialled, all are returned beside the error; where one cannot be made at all, none.
 func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode replay.Mode, up upstreams, o *runOptions) ([]experiment.Column, error) {
 	targetOf := func(p dataset.Provider) *dataset.Target {
 		if p.Role != "" {
@@ -216,10 +213,10 @@ func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode
 	}
 	asked := slices.DeleteFunc(slices.Clone(providers), func(p dataset.Provider) bool { return targetOf(p) != nil })
 	built, err := columns(s, d.Project, asked, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
-	if err != nil {
+	if len(built) != len(asked) {
 		return nil, err
 	}
-	var out []experiment.Column
+	out := make([]experiment.Column, 0, len(providers))
 	for _, p := range providers {
 		if t := targetOf(p); t != nil {
 			out = append(out, targetColumn(d.Project, p, t))
@@ -227,7 +224,7 @@ func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode
 		}
 		out, built = append(out, built[0]), built[1:]
 	}
-	return out, nil
+	return out, err
 }
 
 // ofRole are the columns of a role, by id.

@@ -227,12 +227,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 
 // withoutKey says what can be done about recordings that do not fit where they cannot be made again for want of a key.
 func (p *planned) withoutKey(s *State, summary *results.Summary) {
-	var missing []string
-	for _, c := range p.columns {
-		if name := missingKey(s, c.Provider); name != "" && !slices.Contains(missing, name) {
-			missing = append(missing, name)
-		}
-	}
+	missing := missingKeys(s, p.providers(), p.up)
 	if len(missing) == 0 {
 		return
 	}
@@ -248,6 +243,15 @@ func (p *planned) withoutKey(s *State, summary *results.Summary) {
 	if serve != "" {
 		fmt.Fprintf(s.Stderr, "hint: no key?%s shows the old answers; a model on this machine needs none: provider compat\n", serve)
 	}
+}
+
+// providers are those that the run asks, judges and simulated users included.
+func (p *planned) providers() []dataset.Provider {
+	var out []dataset.Provider
+	for _, c := range slices.Concat(p.columns, p.roles) {
+		out = append(out, c.Provider)
+	}
+	return out
 }
 
 // resume goes on with a run: dataset and flags are those of its manifest.
