@@ -5,6 +5,7 @@ package main_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -163,4 +164,93 @@ var _ = Describe("what a recording needs", func() {
 		p.env = slices.DeleteFunc(p.env, func(e string) bool { return strings.Contains(e, "_TOKEN=") })
 		p.succeed("run", "evals/d.yaml")
 	})
+})
+
+var _ = Describe("a program that is broken", func() {
+	formats := []string{"--format", "markdown", "--format", "junit", "--format", "html", "--format", "json", "--format", "csv", "--format", "github"}
+	everywhere := func(p *project, o outcome, words ...string) {
+		GinkgoHelper()
+		texts := map[string]string{"stdout": o.stdout}
+		for name, text := range p.files(p.last() + "/reports") {
+			texts[name] = text
+		}
+		Expect(texts).To(HaveLen(7))
+		for name, text := range texts {
+			for _, word := range words {
+				Expect(text).To(ContainSubstring(word), "%s\n%s", name, text)
+			}
+			Expect(text).NotTo(ContainSubstring("\x1b"), name)
+		}
+	}
+
+	It("as a check says in every report why there is no verdict, once", func() {
+		p := emptyProject()
+		p.write("broken.sh", "#!/bin/sh\nprintf 'loading 12%%\\nno module named \\033[31mnumpyy (pid %s)\\n' $$ >&2\nexit 3\n")
+		Expect(os.Chmod(p.path("broken.sh"), 0o755)).To(Succeed())
+		p.write("d.yaml", "version: 1\nname: d\nagent: {task: {description: Answer}}\nproviders: [{id: s, provider: script}]\ndefaults: {script: [{text: hi}], checks: [{command: [./broken.sh], name: tone}]}\nitems: [{id: a, input: x}, {id: b, input: x}, {id: c, input: x}]\n")
+		o := p.expect(5, append([]string{"run", "d.yaml", "--mode", "live"}, formats...)...)
+		everywhere(p, o, "ended with code 3", "numpyy")
+		Expect(o.stdout).To(And(ContainSubstring("3 items unjudged: check_crash tone\n  items:    a, b, c\n"), ContainSubstring("(check_crash tone)")))
+		table, _, _ := strings.Cut(o.stdout, "::error")
+		Expect(strings.Count(table, "no module named")).To(Equal(1), "the process id is no other cause")
+
+		By("and in the summary")
+		var s struct {
+			Causes []struct {
+				Status, Cause, Detail, Message string
+				Items                          int
+				IDs                            []string `json:"ids"`
+			}
+		}
+		Expect(json.Unmarshal([]byte(p.expect(5, "run", "d.yaml", "--mode", "live", "--json").stdout), &s)).To(Succeed())
+		Expect(s.Causes).To(HaveLen(1))
+		Expect(s.Causes[0].Status + " " + s.Causes[0].Cause + " " + s.Causes[0].Detail).To(Equal("unjudged check_crash tone"))
+		Expect(s.Causes[0].Message).To(ContainSubstring("numpyy"))
+		Expect(s.Causes[0].IDs).To(Equal([]string{"a", "b", "c"}))
+	})
+
+	targets := func(command, workers string) *project {
+		p := emptyProject()
+		p.write("evals/d.yaml", "version: 1\nname: d\ntarget: {command: "+command+", workers: "+workers+", model_calls: optional}\nitems: [{id: a, input: one, checks: [{contains: x}]}, {id: b, input: two, checks: [{contains: x}]}]\n")
+		return p
+	}
+	for _, workers := range []string{"once", "lines"} {
+		It("before its first question is nobody's failure", func() {
+			p := targets(`[sh, -c, 'echo "`+"\\033[2J"+`no module named evals, $$" >&2; exit 3']`, workers)
+			o := p.expect(5, append([]string{"run", "evals/d.yaml", "--mode", "live"}, formats...)...)
+			everywhere(p, o, "ended with code 3", "no module named evals")
+			for _, r := range p.results(p.last()) {
+				Expect(r.verdict()).To(Equal("error/target"))
+				Expect(r.Error.Kind).To(Equal("target"))
+				Expect(*r.Error.Hint).To(HavePrefix("it never came as far as the question: try it by hand, from the project's root: cd evals && sh -c "))
+			}
+			Expect(o.stdout).To(ContainSubstring("2 items error: target\n  items:    a, b\n"))
+
+			By("which a resumed run does again")
+			p.write("evals/d.yaml", p.read("evals/d.yaml"))
+			Expect(p.expect(5, "run", "--resume", p.last()).stdout).To(ContainSubstring("2 items error: target"))
+		})
+
+		It("which the system cannot start is not either", func() {
+			p := targets("[./run]", workers)
+			p.write("evals/run", "#!/nonexistent/interpreter\n")
+			Expect(os.Chmod(p.path("evals/run"), 0o755)).To(Succeed())
+			o := p.expect(5, "run", "evals/d.yaml", "--mode", "live")
+			Expect(o.stdout).To(And(ContainSubstring("2 items error: target"), ContainSubstring("cannot be started")))
+		})
+
+		It("by a question has failed it", func() {
+			read := "read line; case $line in *two*) echo 'no answer to this' >&2; exit 3;; *) echo '{\"output\": \"x\"}';; esac"
+			if workers == "lines" {
+				read = "while " + strings.Replace(read, ";", "; do", 1) + "; done"
+			}
+			p := targets(`[./run]`, workers)
+			p.write("evals/run", "#!/bin/sh\n"+read+"\n")
+			Expect(os.Chmod(p.path("evals/run"), 0o755)).To(Succeed())
+			o := p.expect(1, append([]string{"run", "evals/d.yaml", "--mode", "live"}, formats...)...)
+			everywhere(p, o, "ended with code 3", "no answer to this")
+			Expect(p.verdicts()).To(HaveKeyWithValue("b target", "fail/agent"))
+			Expect(p.verdicts()).To(HaveKeyWithValue("a target", "pass"))
+		})
+	}
 })

@@ -58,7 +58,7 @@ const (
 	ErrProvider ErrorKind = "provider"
 	ErrTool     ErrorKind = "tool"
 	ErrJudge    ErrorKind = "judge"
-	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict
+	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict unless it never started
 	ErrHarness  ErrorKind = "harness"
 	ErrBudget   ErrorKind = "budget" // of a line that was not run because --max-cost does not cover it
 )

@@ -446,6 +446,9 @@ func (a *aggregate) finish() (*Summary, Tally) {
 		Invariants: a.invariants, Cassettes: a.cassettes, Warnings: slices.Clone(a.plan.Warnings),
 	}
 	tally := Tally{Causes: a.causes.List(), Harness: a.harness}
+	if n := min(len(tally.Causes), mostCauses); n > 0 {
+		s.Causes = tally.Causes[:n]
+	}
 	s.Cassettes.Orphaned = a.plan.Orphaned
 	s.Cost.OverheadUSD, s.Cost.SpentNowUSD, s.Cost.Budget = a.overhead, a.spent, a.plan.Budget
 	for _, q := range a.plan.Quarantined {

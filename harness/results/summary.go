@@ -35,7 +35,12 @@ type Summary struct {
 	Cost        Cost             `json:"cost"`
 	Power       []Power          `json:"power"`
 	Warnings    []Warning        `json:"warnings"`
+	// Causes are why lines got no verdict, or a program under test failed them, each said once: at most [mostCauses]. It is there only where there are any.
+	Causes []Cause `json:"causes,omitzero"`
 }
+
+// mostCauses is how many causes a summary holds.
+const mostCauses = 50
 
 // Dataset names what was run. Hash covers the file, its libraries, the project's defaults and the items as resolved; Items is all there are.
 type Dataset struct {

@@ -86,7 +86,8 @@ type underWay struct {
 	lost      func(error)
 	open      int
 	quiet     chan struct{} // closed when nothing is open; nil while nobody waits
-	arrived   int
+	arrived   int           // requests of the item
+	answered  bool          // a turn of the item
 	exchanges []*Exchange
 	tools     wrappedTools
 	err       error
@@ -218,6 +219,13 @@ func (u *underWay) end() {
 	u.mu.Lock()
 	u.quiet = nil
 	u.mu.Unlock()
+}
+
+// begun reports whether anything has come from the program for the item.
+func (u *underWay) begun() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.answered || u.arrived > 0 || u.tools.calls > 0
 }
 
 // fail keeps the first error that no answer of the program can mend.
