@@ -254,3 +254,88 @@ var _ = Describe("a program that is broken", func() {
 		})
 	}
 })
+
+var _ = Describe("validate", func() {
+	const wrong = `version: 1
+name: a
+use: [lib.yaml]
+agent: agent.yaml
+providers:
+  - openia:gpt-4o-mini
+  - {id: j, provider: openai, model: gpt-4o, role: judge}
+defaults:
+  checks: [{contian: x, name: polite}, {regex: "("}, nice, {use: alsonice}]
+gates: {pass_rate: ">= 2", passrate: "== 1", "pass_at_2": ">= 0.5"}
+items:
+  - {id: one, input: x, providers: [foo], checks: [{contains_al: [a]}, {regex: "a("}, {tool_calls: {match: exact, calls: [{name: lookup}]}}], drop: [polite]}
+  - {id: two, input: x, checks: [{judge: {rubric: x}, threshold: 0.5}, {json_schema: {type: strin}}]}
+  - {id: two, inpt: x, checks: [{numeric: {valu: 3}}], tool_mocks: {zzz: 1}}
+`
+	with := func(library, agent string) *project {
+		p := emptyProject()
+		p.write("a.yaml", wrong)
+		p.write("lib.yaml", library)
+		p.write("agent.yaml", agent)
+		return p
+	}
+	places := func(p *project) []string {
+		GinkgoHelper()
+		var got []string
+		for _, line := range strings.Split(p.expect(2, "validate", "a.yaml").stderr, "\n") {
+			if text, ok := strings.CutPrefix(line, "error: "); ok {
+				got = append(got, text)
+			}
+		}
+		return got
+	}
+	own := []any{
+		HavePrefix("a.yaml:6:5: providers[0]: unknown provider"),
+		HavePrefix("a.yaml:9:48: "), // the regex of the defaults
+		HavePrefix("a.yaml:10:9: gate pass_rate"),
+		HavePrefix("a.yaml:10:28: gates: unknown metric"),
+		HavePrefix("a.yaml:12:80: "), // that of an item whose provider is one of those that are wrong, and whose other check is
+		HavePrefix("a.yaml:13:93: items[1].json_schema.type"),
+		HavePrefix("a.yaml:14:10: items[2].id"),
+		HavePrefix("a.yaml:14:15: items[2]: unknown key"),
+		HavePrefix("a.yaml:14:44: items[2].numeric: unknown key"),
+	}
+
+	It("tells all that is wrong in one go, and nothing that follows from it", func() {
+		p := with("version: 1\nchecks:\n  nice: {contans: x}\n  alsonice: {contains: x, wieght: 2}\n", "name: x\ntask: {description: do, expected: x}\ntools: [read_fil]\n")
+		Expect(places(p)).To(ConsistOf(append(own,
+			HavePrefix("a.yaml:9:13: defaults.checks[0]: unknown check"),
+			HavePrefix("a.yaml:12:53: items[0].checks[0]: unknown check"),
+			HavePrefix("agent.yaml:2:25: task: unknown key"),
+			HavePrefix("agent.yaml:3:9: tools[0]: unknown tool"),
+			HavePrefix("lib.yaml:3:10: checks.nice: unknown check"),
+			HavePrefix("lib.yaml:4:27: checks.alsonice: unknown key"),
+		)...))
+	})
+
+	It("knows no name to be wrong that a file which cannot be read may define", func() {
+		p := with("checks: [\n", "task: {descr\n")
+		Expect(places(p)).To(ConsistOf(append(own, HavePrefix("lib.yaml:2:1: not YAML"), HavePrefix("agent.yaml:2:1: not YAML"))...))
+		p.remove("lib.yaml")
+		p.remove("agent.yaml")
+		Expect(places(p)).To(ConsistOf(append(own, ContainSubstring("library lib.yaml does not exist"), ContainSubstring("agent file agent.yaml does not exist"))...))
+	})
+
+	It("of a dataset that is right but for one thing tells this alone", func() {
+		for before, after := range map[string]string{
+			"openai:gpt-4o-mini":                     "openia:gpt-4o-mini",
+			"vars: {title: Nine Winters}":            "vars: [Nine Winters]",
+			"vars: {shop: Harbour Books}":            "vras: {shop: Harbour Books}",
+			"contains_all: [\"2026-01.txt\", \"2026": "contains_al: [\"2026-01.txt\", \"2026",
+			"tool_context: {shop_id: shop-7f3a91}":   "tool_contxt: {shop_id: shop-7f3a91}",
+			"agent: agents/clerk.yaml":               "agent: agents/clark.yaml",
+			"numeric: {value: \"{{expected}}\"}":     "numeric: {valu: \"{{expected}}\"}",
+			"input: Which order files do we have?":   "inptu: Which order files do we have?",
+			"{latency: {max: 30s}, name: quick}":     "{latency: {mx: 30s}, name: quick}",
+		} {
+			p := exampleProject()
+			p.edit(quickstart, before, after)
+			o := p.expect(2, "validate", quickstart)
+			Expect(strings.Count(o.stderr, "error: ")).To(Equal(1), "%s\n%s", after, o)
+		}
+	})
+})

@@ -51,12 +51,16 @@ func (d *Dataset) checks(n strict.Node, data bool, p *strict.Problems) []listed[
 		if c, ok := d.libraryCheck(entry, at); ok {
 			if c.library != "" {
 				list = append(list, c)
+			} else {
+				d.lessNames = true
 			}
 			continue
 		}
 		c := Check{Pos: entry.Pos()}
 		if d.check(entry, &c, true, at) {
 			list = append(list, listed[Check]{c, !data && hasTemplate(c.Args), ""})
+		} else {
+			d.lessNames = true
 		}
 	}
 	return list
@@ -143,6 +147,9 @@ func (d *Dataset) isCheck(kind string) bool {
 
 func (d *Dataset) knownCheck(pos failure.Position, kind string, p *strict.Problems) bool {
 	if d.options.Checks != nil && !d.isCheck(kind) {
+		if _, right := d.libraries.checks[kind]; !right && d.libraries.mayDefine("check", kind) {
+			return false
+		}
 		hint := strict.Suggest(kind, slices.Concat(d.options.Checks, []string{"not"}, namesOf(d.libraries.checks)))
 		if _, ok := d.libraries.checks[kind]; ok {
 			hint = "a check of a library is used by its name: {use: " + kind + "}"
@@ -211,6 +218,7 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 				continue
 			}
 		} else if nameAt.Kind() == strict.String && !d.knownInvariant(nameAt, at) {
+			d.lessNames = true
 			continue
 		}
 		list = append(list, listed[Invariant]{v, (!data || library != "") && hasTemplate(v.Params), library})
@@ -232,6 +240,9 @@ func isRule(n strict.Node, p *strict.Problems) bool {
 func (d *Dataset) knownInvariant(n strict.Node, p *strict.Problems) bool {
 	if d.options.Invariants == nil || slices.Contains(d.options.Invariants, n.Text()) {
 		return true
+	}
+	if d.libraries.mayDefine("invariant", n.Text()) {
+		return false
 	}
 	p.Add(n.Pos(), strict.Suggest(n.Text(), slices.Concat(d.options.Invariants, namesOf(d.libraries.invariants))), "unknown invariant %q", n.Text())
 	return false

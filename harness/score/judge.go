@@ -189,6 +189,9 @@ func (j *judgement) asked(args strict.Node, in JudgeArgs, a at) {
 		j.panel = known
 		switch len(known) {
 		case 0:
+			if a.env.JudgesUnknown {
+				break
+			}
 			a.bad(args, "add one to providers: {id: judge, provider: openai, model: ..., role: judge}", "there is no provider of role judge")
 		case 1:
 		default:
@@ -221,6 +224,7 @@ func (j *judgement) asked(args strict.Node, in JudgeArgs, a at) {
 
 func (j *judgement) member(n strict.Node, a at) {
 	switch known := a.env.Judges; {
+	case !slices.Contains(known, n.Text()) && a.env.JudgesUnknown:
 	case !slices.Contains(known, n.Text()) && len(known) == 0:
 		a.bad(n, "add it to providers: {id: "+n.Text()+", provider: openai, model: ..., role: judge}", "there is no provider of role judge")
 	case !slices.Contains(known, n.Text()):

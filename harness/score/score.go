@@ -58,6 +58,8 @@ type Env struct {
 	Programs Programs
 	// Judges are the ids of the providers of role judge, in the dataset's order.
 	Judges []string
+	// JudgesUnknown says that there may be others: a provider is wrong.
+	JudgesUnknown bool
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.

@@ -364,6 +364,9 @@ func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, er
 		}
 		name, model, ok := strings.Cut(flag, ":")
 		if _, known := vendors[name]; !ok || !known || model == "" {
+			if d.Unsure() {
+				continue // it may be one that is wrong
+			}
 			ids := d.SharedNames()
 			for _, p := range own {
 				ids = append(ids, p.ID)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/secret"
@@ -40,10 +41,10 @@ type planned struct {
 	finished   finishedRun // once the run has ended
 }
 
-// openDataset reads a dataset with everything that the command knows.
-func openDataset(s *State, file string, set ...string) (*dataset.Dataset, error) {
+// openDataset reads a dataset with everything that the command knows. beyond is [dataset.Options.Beyond].
+func openDataset(s *State, file string, beyond func(*dataset.Dataset, *strict.Problems), set ...string) (*dataset.Dataset, error) {
 	options := datasetOptions(s)
-	options.Set, options.Temp = set, s.temp()
+	options.Set, options.Temp, options.Beyond = set, s.temp(), beyond
 	return dataset.Open(s.path(file), options)
 }
 
@@ -76,7 +77,7 @@ func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 		ids = append(ids, p.ID)
 	}
 	for _, g := range d.Gates {
-		if g.Provider != "" && !slices.Contains(ids, g.Provider) {
+		if g.Provider != "" && len(d.Providers) == 0 && !d.Unsure() && !slices.Contains(ids, g.Provider) { // else the dataset says so
 			errs = append(errs, failure.WithHint(failure.At(g.Pos, failure.Input, "gate %s: the dataset has no provider %q", g.Metric, g.Provider), "%s", strict.Suggest(g.Provider, ids)))
 		}
 		spec := gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Provider: g.Provider, Tag: g.Tag, Check: g.Check, Pos: g.Pos}
@@ -89,89 +90,124 @@ func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 	return gates, errors.Join(append(errs, err)...)
 }
 
+// setting is what the flags of a run say, read once.
+type setting struct {
+	mode       replay.Mode
+	up         upstreams
+	drift      map[cassette.Class]replay.Action
+	recordedAt time.Time
+}
+
+func (o *runOptions) setting() (w setting, err error) {
+	if err = o.check(); err != nil {
+		return w, err
+	}
+	if w.mode, err = parseMode(o.mode); err != nil {
+		return w, err
+	}
+	if w.up, err = parseUpstreams(o.upstream); err != nil {
+		return w, err
+	}
+	if w.drift, err = parseDrift(o.drift); err != nil {
+		return w, err
+	}
+	if w.mode != replay.Extend && !o.stale && slices.Contains(slices.Collect(maps.Values(w.drift)), replay.GoLive) {
+		return w, usage("echoeval record DATASET --stale", "--drift CLASS=live is for --mode extend and record --stale")
+	}
+	w.recordedAt, err = o.recorded()
+	return w, err
+}
+
+// plan reads a dataset and makes it ready to run. The error joins all that is wrong with it and with what it needs.
 func plan(s *State, o *runOptions, file string) (*planned, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	mode, err := parseMode(o.mode)
+	w, err := o.setting()
 	if err != nil {
 		return nil, err
 	}
-	up, err := parseUpstreams(o.upstream)
-	if err != nil {
-		return nil, err
-	}
-	drift, err := parseDrift(o.drift)
-	if err != nil {
-		return nil, err
-	}
-	if mode != replay.Extend && !o.stale && slices.Contains(slices.Collect(maps.Values(drift)), replay.GoLive) {
-		return nil, usage("echoeval record DATASET --stale", "--drift CLASS=live is for --mode extend and record --stale")
-	}
-	recordedAt, err := o.recorded()
-	if err != nil {
-		return nil, err
-	}
-	d, err := openDataset(s, file, o.set...)
-	if err != nil {
-		return nil, err
-	}
-	if d.Project.Prices != "" {
-		if _, err := pricesOf(d.Project)(); err != nil {
-			return nil, err
+	d, err := openDataset(s, file, func(d *dataset.Dataset, problems *strict.Problems) {
+		p := &planned{}
+		opts, errs := p.prepare(s, o, w, d)
+		for _, err := range errs {
+			problems.AddError(err)
 		}
+		experiment.Look(opts, problems)
+	}, o.set...)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{}
+	opts, errs := p.prepare(s, o, w, d)
+	if len(opts.Columns) == 0 && errors.Join(errs...) != nil {
+		return nil, errors.Join(errs...) // that there are none is said
+	}
+	p.experiment, err = experiment.New(opts)
+	if others := errors.Join(errs...); others != nil && errors.Is(err, experiment.ErrNothingSelected) {
+		return nil, others // an empty selection is passed over where another dataset has what is asked for
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare fills in what is planned but for the experiment, whose options it returns beside all that is wrong.
+func (p *planned) prepare(s *State, o *runOptions, w setting, d *dataset.Dataset) (opts experiment.Options, errs []error) {
+	problem := func(err error) { errs = append(errs, err) }
+	if d.Project.Prices != "" {
+		_, err := pricesOf(d.Project)()
+		problem(err)
 	}
 	providers, err := chooseProviders(d, o.providers)
-	if err != nil {
-		return nil, err
-	}
-	dialled := mode
+	problem(err)
+	dialled := w.mode
 	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	paid, err := runColumns(s, d, slices.Concat(providers, d.Roles), dialled, up, o)
+	paid, err := runColumns(s, d, slices.Concat(providers, d.Roles), dialled, w.up, o)
+	problem(err)
+	n := len(providers)
 	if paid == nil {
-		return nil, err
+		n = 0
 	}
-	errs := []error{err}
-	cols, roles := paid[:len(providers)], paid[len(providers):]
+	cols, roles := paid[:n], paid[n:]
+	problem(noScriptJudges(roles))
 	gates, err := parseGates(d)
-	errs = append(errs, noScriptJudges(roles), err)
-	p := &planned{dataset: d, columns: cols, roles: roles, gates: gates, up: up, runs: filepath.Join(d.Root, ".echoeval", "runs")}
+	problem(err)
+	*p = planned{dataset: d, columns: cols, roles: roles, gates: gates, up: w.up, runs: filepath.Join(d.Root, ".echoeval", "runs")}
 	if o.out != "" {
 		p.runs = s.path(o.out)
 	}
 	detector := detectorOf(s, d.Project)
+	drift := maps.Clone(w.drift)
 	for class, action := range d.Drift {
 		if _, given := drift[cassette.Class(class)]; !given {
 			drift[cassette.Class(class)] = replay.Action(action)
 		}
 	}
-	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: mode, OnlyStale: o.stale,
+	opts = experiment.Options{
+		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Tools: tools, Mode: w.mode, OnlyStale: o.stale,
 		Timeout:     o.timeout,
-		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
+		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: w.recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
-	if opts.Repeat, opts.RepeatMax, err = o.repeats(); err != nil {
-		return nil, err
-	}
-	errs = append(errs, up.check(cols))
-	opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact)
-	errs = append(errs, err)
+	opts.Repeat, opts.RepeatMax, err = o.repeats()
+	problem(err)
+	problem(w.up.check(cols))
+	opts.Targets, err = targets(s, d, cols, o, w.mode, dialled, w.up, detector.Redact)
+	problem(err)
 	opts.Selection, err = o.selection(p)
-	errs = append(errs, err)
-	opts.Budget, err = o.budget(paid, mode)
-	errs = append(errs, err)
+	problem(err)
+	opts.Budget, err = o.budget(paid, w.mode)
+	problem(err)
 	if opts.Shard.N > 0 {
 		p.shard = opts.Shard.String()
 		p.gates = gate.OfShard(p.gates)
 	} else if o.compared {
 		p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates))
-		errs = append(errs, err)
+		problem(err)
 		opts.Needs.Repeats, opts.Needs.Metric, opts.Needs.Pos = gate.Repeats(p.gates)
 	}
 	opts.Parts, opts.Over = gate.Limits(p.gates), gate.Over(p.gates)
@@ -193,14 +229,7 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		p.bar = newProgress(s, o.verbose)
 		opts.Progress = p.bar.update
 	}
-	p.experiment, err = experiment.New(opts)
-	if others := errors.Join(errs...); others != nil && errors.Is(err, experiment.ErrNothingSelected) {
-		return nil, others // an empty selection is passed over where another dataset has what is asked for
-	}
-	if err := errors.Join(append(errs, err)...); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return opts, errs
 }
 
 // runColumns makes the columns of a run, those of programs under test among them, in the order of the providers. Where some cannot be dialled, all are returned beside the error; where one cannot be made at all, none.
