@@ -131,7 +131,7 @@ var _ = Describe("what a recording needs", func() {
 	It("is said by a dry run, which needs nothing itself", func() {
 		p := exampleProject()
 		o := p.succeed(append([]string{"record", quickstart, "--dry-run"}, all...)...)
-		Expect(o.stdout).To(HaveSuffix("; not set: ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY\n"))
+		Expect(o.stdout).To(ContainSubstring("; not set: ANTHROPIC_API_KEY, GEMINI_API_KEY, OPENAI_API_KEY, sees "))
 		var plan struct {
 			Keys []string `json:"missing_keys"`
 		}
@@ -141,7 +141,7 @@ var _ = Describe("what a recording needs", func() {
 		By("naming none that is there, or that an address of this machine does not need")
 		p.env = append(p.env, "GEMINI_API_KEY=x")
 		o = p.succeed(append([]string{"record", quickstart, "--dry-run", "--upstream", "openai=http://127.0.0.1:9/v1"}, all...)...)
-		Expect(o.stdout).To(HaveSuffix("; not set: ANTHROPIC_API_KEY\n"))
+		Expect(o.stdout).To(ContainSubstring("; not set: ANTHROPIC_API_KEY, sees "))
 		Expect(p.succeed("run", quickstart, "--dry-run").stdout).NotTo(ContainSubstring("not set"))
 		Expect(json.Unmarshal([]byte(p.succeed("run", quickstart, "--dry-run", "--json").stdout), &plan)).To(Succeed())
 		Expect(plan.Keys).To(BeNil())
@@ -150,7 +150,7 @@ var _ = Describe("what a recording needs", func() {
 	It("knows both ways of Amazon", func() {
 		p := exampleProject()
 		p.env = append(p.env, "AWS_ACCESS_KEY_ID=x")
-		Expect(p.succeed("record", quickstart, "--dry-run", "--provider", "bedrock:amazon.nova-lite-v1:0").stdout).To(HaveSuffix("; not set: AWS_SECRET_ACCESS_KEY\n"))
+		Expect(p.succeed("record", quickstart, "--dry-run", "--provider", "bedrock:amazon.nova-lite-v1:0").stdout).To(ContainSubstring("; not set: AWS_SECRET_ACCESS_KEY, sees "))
 		p.env = append(p.env, "AWS_SECRET_ACCESS_KEY=x")
 		Expect(p.succeed("record", quickstart, "--dry-run", "--provider", "bedrock:amazon.nova-lite-v1:0").stdout).NotTo(ContainSubstring("not set"))
 	})
@@ -337,5 +337,136 @@ items:
 			o := p.expect(2, "validate", quickstart)
 			Expect(strings.Count(o.stderr, "error: ")).To(Equal(1), "%s\n%s", after, o)
 		}
+	})
+})
+
+var _ = Describe("a name that is mistaken", func() {
+	DescribeTable("is told from a file that is damaged, with what to type", func(message, hint string, args ...string) {
+		p := exampleProject()
+		p.succeed("run", quickstart, "-q")
+		p.write("quick.txt", "no run\n")
+		p.write("list.yaml", "- 1\n")
+		o := p.expect(2, args...)
+		Expect(o.stderr).To(And(ContainSubstring(message), MatchRegexp(`(?m)^hint: .*`+hint)))
+		Expect(o.stderr).NotTo(ContainSubstring(p.dir))
+	},
+		Entry("a dataset for a cassette", quickstart+" is a dataset and no cassette", "echoeval cassette ls "+quickstart, "cassette", "scrub", quickstart),
+		Entry("a dataset for a cassette that is shown", quickstart+" is a dataset and no cassette", "echoeval cassette ls", "cassette", "show", quickstart),
+		Entry("another file for a cassette", "list.yaml is no cassette", "echoeval cassette ls", "cassette", "scrub", "list.yaml"),
+		Entry("a folder for a cassette", "datasets is a folder", `datasets/\*\.yaml`, "cassette", "scrub", "datasets"),
+		Entry("a file for a run", "quick.txt is a file, and no run", "echoeval show latest", "report", "quick.txt", "--format", "json"),
+		Entry("a dataset for a run", quickstart+" is a file, and no run", "a dataset by its name", "show", quickstart),
+		Entry("a folder for a run", "datasets is no folder of a run", "name the run's own folder", "report", "datasets"),
+		Entry("a misspelt dataset", "datasets/quikstart.yaml does not exist", "did you mean datasets/quickstart.yaml", "run", "datasets/quikstart.yaml"),
+		Entry("a dataset without its folder", "dataset file regression.yaml does not exist", "did you mean datasets/regression.yaml", "run", "regression.yaml"),
+		Entry("a dataset's name for its file", "dataset file regression does not exist", "did you mean datasets/regression.yaml", "run", "regression"),
+		Entry("a dataset that is like none", "dataset file nosuch.yaml does not exist", "there are datasets/quickstart.yaml, datasets/regression.yaml, list.yaml", "run", "nosuch.yaml"),
+		Entry("a file to validate", "datasets/quikstart.yaml cannot be read", "did you mean datasets/quickstart.yaml", "validate", "datasets/quikstart.yaml"),
+	)
+
+	It("leaves a cassette that is damaged one of its own kind", func() {
+		p := exampleProject()
+		file := "fixtures/cassettes/quickstart/openai_gpt-4o-mini/lists-two-files.yaml"
+		p.edit(file, "version: ", "vresion: ")
+		p.expect(4, "cassette", "scrub", file)
+	})
+
+	It("names a project's datasets where there is none here", func() {
+		p := emptyProject()
+		Expect(p.expect(2, "run", "nosuch.yaml").stderr).To(MatchRegexp("(?m)^hint: .*echoeval init"))
+	})
+})
+
+var _ = Describe("what a run says beside its table", func() {
+	It("is where each report went, unless it is to be quiet", func() {
+		p := exampleProject()
+		o := p.succeed("run", quickstart, "--out", "runs", "--format", "junit", "--format", "markdown=out/report.md")
+		Expect(o.stderr).To(MatchRegexp(`(?m)^report junit: runs/\S+-quickstart-\S+/reports/junit\.xml$`))
+		Expect(o.stderr).To(MatchRegexp(`(?m)^report markdown: out/report\.md$`))
+		Expect(p.succeed("run", quickstart, "-q", "--format", "junit").stderr).To(BeEmpty())
+		o = p.succeed("run", quickstart, "datasets/regression.yaml", "--fail-on", "none", "--format", "junit=all.xml")
+		Expect(strings.Count(o.stderr, "report junit: all.xml\n")).To(Equal(1))
+	})
+
+	It("is that nothing was stale", func() {
+		p := exampleProject()
+		e := p.emulate("datasets/emulator/quickstart.yaml")
+		o := p.succeed("record", quickstart, e.upstream(), "--stale")
+		Expect(o.stderr).To(ContainSubstring("nothing was stale: no vendor was asked, and it cost nothing; the verdict is that of 24 recordings\n"))
+		p.edit("datasets/agents/clerk.yaml", "never guess", "never invent")
+		p.refuseNothing()
+		Expect(p.run("record", quickstart, e.upstream(), "--stale").stderr).NotTo(ContainSubstring("nothing was stale"))
+	})
+
+	It("is each hint once where its folder cannot be written", func() {
+		p := exampleProject()
+		p.write("runs", "a file\n")
+		o := p.expect(3, "run", quickstart, "--out", "runs")
+		Expect(strings.Count(o.stderr, "hint: ")).To(Equal(1), "%s", o)
+	})
+
+	It("is what can be done about a damaged run", func() {
+		p := exampleProject()
+		p.succeed("run", quickstart, "-q")
+		run := p.last()
+		lines := strings.SplitAfter(p.read(run+"/results.jsonl"), "\n")
+		lines[2] = "{" + lines[2]
+		p.write(run+"/results.jsonl", strings.Join(lines, ""))
+		o := p.expect(3, "report", run, "--format", "csv")
+		Expect(o.stderr).To(And(ContainSubstring("results.jsonl:3"), ContainSubstring("the line is damaged"), ContainSubstring("hint: the files of a run are not edited")))
+		p.write(run+"/summary.json", `{"v":`)
+		Expect(p.expect(3, "show", run).stderr).To(And(ContainSubstring("summary.json: the file is damaged"), ContainSubstring("hint: the files of a run are not edited")))
+	})
+})
+
+var _ = Describe("what a dry run sees", func() {
+	sees := func(o outcome) string {
+		GinkgoHelper()
+		m := regexp.MustCompile(`sees (?:a drop of +│ )?(\d+) points?`).FindStringSubmatch(o.stdout)
+		Expect(m).To(HaveLen(2), "%s", o)
+		return m[1]
+	}
+	It("is what the run then says", func() {
+		p := exampleProject()
+		Expect(p.succeed("run", quickstart, "--dry-run").stdout).To(HaveSuffix(" points if half of the items pass\n"))
+		said := sees(p.succeed("run", quickstart))
+		o := p.succeed("run", quickstart, "--dry-run")
+		Expect(sees(o)).To(Equal(said))
+		Expect(o.stdout).NotTo(ContainSubstring("if half"))
+
+		By("and by the baseline too")
+		p.succeed("baseline", "accept", "latest")
+		Expect(os.RemoveAll(p.path(".echoeval"))).To(Succeed())
+		o = p.succeed("run", quickstart, "--dry-run")
+		Expect(sees(o)).To(Equal(said))
+		Expect(o.stdout).NotTo(ContainSubstring("if half"))
+
+		By("less where there are fewer items")
+		less := sees(p.succeed("run", quickstart, "--dry-run", "--tag", "read"))
+		Expect(len(less) > len(said) || less > said).To(BeTrue(), "%s, %s", less, said)
+	})
+})
+
+var _ = Describe("providers check --live", func() {
+	It("hints as a run does", func() {
+		p := emptyProject()
+		p.env = append(p.env, "OPENAI_API_KEY=not-a-real-key-0123456789abcdef")
+		o := p.expect(5, "providers", "check", "--live", "--upstream", "openai=http://127.0.0.1:9/v1")
+		Expect(o.stderr).To(ContainSubstring("hint: openai: nothing listens there: check --upstream (http://127.0.0.1:9/v1)"))
+		var list []struct {
+			Name string
+			Hint *string
+		}
+		Expect(json.Unmarshal([]byte(p.expect(5, "providers", "check", "--live", "--json", "--upstream", "openai=http://127.0.0.1:9/v1").stdout), &list)).To(Succeed())
+		hinted := 0
+		for _, l := range list {
+			if l.Hint != nil {
+				hinted++
+				Expect(l.Name).To(Equal("openai"))
+			}
+		}
+		Expect(hinted).To(Equal(1))
+		p.env = nil
+		Expect(p.expect(5, "providers", "check", "--live").stderr).To(ContainSubstring("hint: echoeval providers ls"))
 	})
 })

@@ -619,7 +619,6 @@ type spread struct {
 func (m *mean) detectable() *Number {
 	m.close()
 	s := m.spread
-	n := float64(s.items)
 	variance := 0.0
 	switch {
 	case s.items == 0:
@@ -627,14 +626,27 @@ func (m *mean) detectable() *Number {
 	case s.repeated > 0:
 		variance = (s.within + 0.5) / float64(s.repeated+2) * float64(s.repeated) / float64(s.observations)
 	default:
-		p := (s.sum + 1) / (n + 2)
-		variance = max(0, (s.squares+1)/(n+2)-p*p)
+		variance = Spread(s.sum, s.squares, s.items)
 	}
-	drop, ok := stats.DetectableDrop(math.Sqrt(2*variance), m.clusters.Len(), stats.Confidence)
-	if !ok {
+	if m.clusters.Len() == 0 {
 		return nil
 	}
-	return round(min(drop, 1), UnitFraction)
+	return round(Detectable(variance, m.clusters.Len(), 1), UnitFraction)
+}
+
+// Spread is the variance of one observation, by the sum and the sum of the squares of n in [0,1], with one more item that may fall either way.
+func Spread(sum, squares float64, n int) float64 {
+	p := (sum + 1) / float64(n+2)
+	return max(0, (squares+1)/float64(n+2)-p*p)
+}
+
+// Detectable is the smallest drop, in [0,1], that a second run of so many clusters and repeats would show at 80 % power, where variance is that of one observation of an item; see [stats.DetectableDrop]. It is 1 without a cluster.
+func Detectable(variance float64, clusters int, repeats float64) float64 {
+	drop, ok := stats.DetectableDrop(math.Sqrt(2*variance/repeats), clusters, stats.Confidence)
+	if !ok {
+		return 1
+	}
+	return min(drop, 1)
 }
 
 func (m *mean) add(x float64) {

@@ -101,7 +101,7 @@ func readJSON(path string, into any, version func() int) error {
 		decodeErr = fmt.Errorf(`"v" is missing or not positive`)
 	}
 	if decodeErr != nil {
-		return failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %w", decodeErr)
+		return damaged(failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %w", decodeErr))
 	}
 	return nil
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,9 +45,50 @@ type planned struct {
 
 // openDataset reads a dataset with everything that the command knows. beyond is [dataset.Options.Beyond].
 func openDataset(s *State, file string, beyond func(*dataset.Dataset, *strict.Problems), set ...string) (*dataset.Dataset, error) {
+	if _, err := os.Stat(s.path(file)); errors.Is(err, fs.ErrNotExist) {
+		return nil, noDataset(s, file)
+	}
 	options := datasetOptions(s)
 	options.Set, options.Temp, options.Beyond = set, s.temp(), beyond
 	return dataset.Open(s.path(file), options)
+}
+
+// noDataset says that there is no such dataset file, and which was meant: one of the project's, by its path, or by its name without folder and ending, or one that lies there.
+func noDataset(s *State, file string) error {
+	err := failure.New(failure.Input, "dataset file %s does not exist", file)
+	stem := func(path string) string {
+		base := filepath.Base(path)
+		return strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	var known []string
+	if project, err := currentProject(s); err == nil {
+		for _, name := range project.Datasets {
+			known = append(known, s.show(filepath.Join(project.Root, filepath.FromSlash(name))))
+		}
+	}
+	for _, folder := range []string{filepath.Dir(s.path(file)), s.path("datasets")} {
+		beside, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		for _, path := range beside {
+			known = append(known, s.show(path))
+		}
+	}
+	stems := map[string]string{}
+	var names []string
+	for _, path := range slices.Backward(known) { // the project's win
+		stems[stem(path)] = path
+		names = append(names, stem(path))
+	}
+	if near, ok := strict.Nearest(stem(file), names); ok {
+		return failure.WithHint(err, "did you mean %s?", quote(stems[near]))
+	}
+	if path, ok := stems[stem(file)]; ok {
+		return failure.WithHint(err, "did you mean %s?", quote(path))
+	}
+	if len(known) > 0 {
+		slices.Sort(known)
+		return failure.WithHint(err, "there are %s", strings.Join(slices.Compact(known), ", "))
+	}
+	return failure.WithHint(err, "a path is seen from the current folder; echoeval init makes a project")
 }
 
 // datasetOptions are the names that files may use.

@@ -139,7 +139,7 @@ func (p *planned) start(ctx context.Context, s *State, k kind, o *runOptions, fl
 	started := s.Clock.Now()
 	id, dir, err := results.NewFolder(p.runs, started, p.dataset.Name)
 	if err != nil {
-		return failure.Internal, failure.WithHint(err, "is %s writable? --out names another folder", s.show(p.runs))
+		return failure.Internal, err
 	}
 	manifest := results.Manifest{
 		ID: id, Tool: results.Tool{Version: version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}, Started: started, Host: s.Hostname,
@@ -213,7 +213,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	}
 	for _, f := range o.formats {
 		if !o.shared(f) {
-			errs = append(errs, writeReport(s, run, f))
+			errs = append(errs, o.writeReport(s, run, f))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -221,6 +221,9 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	}
 	if !o.quiet && code == failure.Cassette {
 		p.withoutKey(s, summary)
+	}
+	if c := summary.Counts; !o.quiet && o.stale && summary.Cassettes.Fresh > 0 && summary.Cassettes.Fresh+c.Skipped == c.Total() && summary.Cost.SpentNowUSD == 0 {
+		fmt.Fprintf(s.Stderr, "nothing was stale: no vendor was asked, and it cost nothing; the verdict is that of %s\n", count(summary.Cassettes.Fresh, "recording"))
 	}
 	return code, nil
 }
