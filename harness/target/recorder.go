@@ -265,10 +265,16 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 		return
 	}
 	address.RawQuery = req.URL.RawQuery
+	// The end of the turn cuts the connection too, which ends the request's own context, at times before the other is heard: what ended first is asked for, not who came first.
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(req.Context()))
+	defer stop(nil)
+	over := func() { stop(cmp.Or(context.Cause(turn), context.Cause(req.Context()))) }
+	defer context.AfterFunc(turn, over)()
+	defer context.AfterFunc(req.Context(), over)()
 	live, err := r.dial(to.service, req.Header)
 	settle := func(*conversation.Usage) {}
 	if err == nil && u.Reserve != nil && x.asked() {
-		settle, err = u.reserve(req.Context(), x)
+		settle, err = u.reserve(ctx, x)
 	}
 	if err != nil {
 		x.Err = err
@@ -277,9 +283,6 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 		return
 	}
 	attempts := trace.NewRecorder(u.Clock)
-	ctx, stop := context.WithCancelCause(req.Context())
-	defer stop(nil)
-	defer context.AfterFunc(turn, func() { stop(context.Cause(turn)) })()
 	if !to.service.Model && !slices.Contains(idempotent, req.Method) {
 		ctx = transport.Once(ctx)
 	}
