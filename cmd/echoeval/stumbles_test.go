@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -468,5 +469,36 @@ var _ = Describe("providers check --live", func() {
 		Expect(hinted).To(Equal(1))
 		p.env = nil
 		Expect(p.expect(5, "providers", "check", "--live").stderr).To(ContainSubstring("hint: echoeval providers ls"))
+	})
+})
+
+var _ = Describe("a comparison of runs", func() {
+	It("fits the terminal, and names each run once", func() {
+		p := exampleProject()
+		for range 3 {
+			p.succeed("run", quickstart, "-q")
+		}
+		var runs []string
+		for _, run := range p.runs() {
+			runs = append(runs, filepath.Base(run))
+		}
+		Expect(runs).To(HaveLen(3))
+		for _, width := range []int{80, 120} {
+			for _, sides := range [][]string{runs[:2], runs} {
+				p.env = []string{fmt.Sprintf("COLUMNS=%d", width)}
+				o := p.succeed(append([]string{"compare"}, sides...)...)
+				for _, line := range strings.Split(o.stdout, "\n") {
+					Expect(utf8.RuneCountInString(line)).To(BeNumerically("<=", width), line)
+				}
+				for i, run := range sides {
+					Expect(strings.Count(o.stdout, run)).To(Equal(1))
+					Expect(o.stdout).To(ContainSubstring(fmt.Sprintf("\n  %c  %s\n", 'A'+i, run)))
+				}
+				Expect(o.stdout).To(ContainSubstring("pass_rate"))
+			}
+		}
+		o := p.succeed("compare", runs[0], runs[1], "--format", "markdown")
+		Expect(strings.Count(o.stdout, runs[0])).To(Equal(1))
+		Expect(o.stdout).To(And(ContainSubstring("- A: `"+runs[0]+"`"), ContainSubstring("| `openai:gpt-4o-mini in B` |")))
 	})
 })
