@@ -430,9 +430,13 @@ var _ = Describe("a target", func() {
 			both(func(workers string) {
 				p, e := targeted("command: "+programUnderTest(how)+", workers: "+workers+", env_from: [SECRET_TOKEN]", helloItem)
 				p.env = append(p.env, "SECRET_TOKEN=hush-hush-0123456789")
-				o := p.expect(1, "record", "evals/d.yaml", e.upstream())
+				code, verdict := 1, "fail/agent"
+				if how == "early crash" { // it never comes as far as the question
+					code, verdict = 5, "error/target"
+				}
+				o := p.expect(code, "record", "evals/d.yaml", e.upstream())
 				line := p.only()
-				Expect(line.verdict()).To(Equal("fail/agent"), how)
+				Expect(line.verdict()).To(Equal(verdict), how)
 				Expect(line.Error.Kind).To(Equal("target"))
 				Expect(line.Error.Message).To(And(HavePrefix("the program "), ContainSubstring(want)), how)
 				if strings.HasSuffix(how, "crash") {

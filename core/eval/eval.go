@@ -58,8 +58,9 @@ const (
 	ErrProvider ErrorKind = "provider"
 	ErrTool     ErrorKind = "tool"
 	ErrJudge    ErrorKind = "judge"
-	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict
+	ErrTarget   ErrorKind = "target" // the program under test; its failure is a verdict unless it never started
 	ErrHarness  ErrorKind = "harness"
+	ErrBudget   ErrorKind = "budget" // of a line that was not run because --max-cost does not cover it
 )
 
 // Fraction is a share or score in [0,1], written with at most six decimals.

@@ -48,6 +48,15 @@ func (u USD) AppendJSON(dst []byte) []byte {
 	return append(dst, decimals...)
 }
 
+// RoundUp gives the least amount of at most two significant digits that is not less.
+func (u USD) RoundUp() USD {
+	unit := USD(1)
+	for u/unit >= 100 {
+		unit *= 10
+	}
+	return (u + unit - 1) / unit * unit
+}
+
 // MarshalJSON is [USD.AppendJSON].
 func (u USD) MarshalJSON() ([]byte, error) { return u.AppendJSON(nil), nil }
 

@@ -15,6 +15,17 @@ import (
 
 func TestMoney(t *testing.T) { suite.Run(t, "money") }
 
+var _ = DescribeTable("an amount is rounded up to two digits", func(amount, want money.USD) {
+	Expect(amount.RoundUp()).To(Equal(want))
+},
+	Entry(nil, money.USD(0), money.USD(0)),
+	Entry(nil, money.USD(99), money.USD(99)),
+	Entry(nil, money.USD(100), money.USD(100)),
+	Entry(nil, money.USD(101), money.USD(110)),
+	Entry(nil, money.USD(999), money.USD(1000)),
+	Entry(nil, 12*money.Dollar+1, 13*money.Dollar),
+)
+
 var _ = Describe("an amount", func() {
 	DescribeTable("has one text", func(amount money.USD, want string) {
 		Expect(amount.String()).To(Equal(want))

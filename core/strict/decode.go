@@ -241,7 +241,7 @@ func decodeStruct(n Node, v reflect.Value, p *Problems) {
 		}
 	}
 	for _, f := range fields {
-		if f.required && n.Get(f.name).IsZero() {
+		if f.required && n.Get(f.name).IsZero() && !n.Misspells(names(fields), f.name) {
 			p.Add(n.Pos(), "add it: "+f.name+": ...", "key %q is missing", f.name)
 		}
 	}
@@ -254,11 +254,28 @@ func (p *Problems) unknownKey(key Key, fields []field, v reflect.Value) {
 			return
 		}
 	}
+	p.Unknown(key, names(fields))
+}
+
+func names(fields []field) []string {
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	p.Unknown(key, names)
+	return names
+}
+
+// Misspells reports whether a mapping has an unknown key that was most likely meant to be one of wanted: that this one is missing need not be said then.
+func (n Node) Misspells(known []string, wanted ...string) bool {
+	for key := range n.Fields() {
+		if slices.Contains(known, key.Name) {
+			continue
+		}
+		if near, ok := Nearest(key.Name, known); ok && slices.Contains(wanted, near) {
+			return true
+		}
+	}
+	return false
 }
 
 // Unknown adds that a mapping has a key it should not have, with the nearest of the choices, or all of them, as hint.

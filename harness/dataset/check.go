@@ -54,12 +54,16 @@ func (d *Dataset) checks(n strict.Node, data bool, p *strict.Problems) []listed[
 		if c, ok := d.libraryCheck(entry, at); ok {
 			if c.library != "" {
 				list = append(list, c)
+			} else {
+				d.lessNames = true
 			}
 			continue
 		}
 		c := Check{Pos: entry.Pos()}
 		if d.check(entry, &c, true, at) {
 			list = append(list, listed[Check]{c, !data && hasTemplate(c.Args), ""})
+		} else {
+			d.lessNames = true
 		}
 	}
 	return list
@@ -150,6 +154,9 @@ func (d *Dataset) knownCheck(pos failure.Position, kind string, p *strict.Proble
 		return false
 	}
 	if d.options.Checks != nil && !d.isCheck(kind) {
+		if _, right := d.libraries.checks[kind]; !right && d.libraries.mayDefine("check", kind) {
+			return false
+		}
 		hint := strict.Suggest(kind, slices.Concat(d.options.Checks, []string{"not"}, namesOf(d.libraries.checks)))
 		if _, ok := d.libraries.checks[kind]; ok {
 			hint = "a check of a library is used by its name: {use: " + kind + "}"
@@ -223,6 +230,7 @@ func (d *Dataset) invariants(n strict.Node, data bool, p *strict.Problems) []lis
 				continue
 			}
 		} else if nameAt.Kind() == strict.String && !d.knownInvariant(nameAt, at) {
+			d.lessNames = true
 			continue
 		}
 		list = append(list, listed[Invariant]{v, (!data || library != "") && hasTemplate(v.Params), library})
@@ -253,6 +261,9 @@ func (d *Dataset) rule(n strict.Node, data bool, p *strict.Problems) (listed[Inv
 func (d *Dataset) knownInvariant(n strict.Node, p *strict.Problems) bool {
 	if d.options.Invariants == nil || slices.Contains(d.options.Invariants, n.Text()) {
 		return true
+	}
+	if d.libraries.mayDefine("invariant", n.Text()) {
+		return false
 	}
 	p.Add(n.Pos(), strict.Suggest(n.Text(), slices.Concat(d.options.Invariants, namesOf(d.libraries.invariants))), "unknown invariant %q", n.Text())
 	return false

@@ -169,6 +169,7 @@ type media struct {
 	last       attachmentFile
 	scratch    text
 	own        layer
+	unrendered bool // a check of the last item has a template that is wrong
 	build      build
 	hashed     hashed
 	checks     []from[Check]

@@ -75,6 +75,8 @@ type Options struct {
 	Set []string
 	// Temp is the folder for temporary files; "" is that of the system.
 	Temp string
+	// Beyond is called where something beside the items is wrong, so that what does not follow from it is told too. It is given what there is of the dataset, which it may look at by [Dataset.Inspect] and not keep; nil looks at the items alone.
+	Beyond func(d *Dataset, p *strict.Problems)
 }
 
 // absolute returns a path as seen from Dir.
@@ -124,6 +126,7 @@ type Dataset struct {
 
 	options   Options
 	unsure    bool // a provider is wrong, so that a name may well be right
+	lessNames bool // so is a check or an invariant
 	libraries libraries
 	// fromLibraries are the providers that the dataset has from libraries.
 	fromLibraries []libraryProvider
@@ -166,6 +169,8 @@ func (d *Dataset) Role(role, id string) (Provider, error) {
 type Agent struct {
 	// Node is the configuration; it is missing where none is given.
 	Node strict.Node
+	// Broken says that its file cannot be read, or does not hold a mapping: what it gives names to is not known.
+	Broken bool
 	// File is the agent's file relative to the root, and "" for an agent within the dataset file. Paths in the configuration are relative to the folder of Node.Pos().File.
 	File string
 }
@@ -251,11 +256,18 @@ func Open(file string, options Options) (*Dataset, error) {
 	}
 	d.decode(d.apply(root, &p), list, &p)
 	if p.Len() > 0 {
-		d.scan(nil, &p)
+		if options.Beyond != nil {
+			options.Beyond(d, &p)
+		} else {
+			d.Inspect(nil, &p)
+		}
 		return nil, p.Err()
 	}
 	return d, nil
 }
+
+// Unsure reports that a provider is wrong, so that what names one may well be right.
+func (d *Dataset) Unsure() bool { return d.unsure }
 
 // newDataset returns a dataset of a file that is not read yet.
 func newDataset(file string, options Options) *Dataset {
@@ -394,23 +406,23 @@ func (d *Dataset) agent(n strict.Node, p *strict.Problems) Agent {
 	case strict.String:
 		file, ok := d.resolve(n, p)
 		if !ok {
-			return Agent{Node: n}
+			return Agent{Node: n, Broken: true}
 		}
 		name := d.show(file)
 		data, err := readBounded(os.DirFS(filepath.Dir(file)), filepath.Base(file), strict.MaxDocument)
 		if err != nil {
 			p.AddError(failure.WithHint(unreadable(n.Pos(), "agent file "+name, err), "the path is relative to the file that names it"))
-			return Agent{Node: n, File: name}
+			return Agent{Node: n, File: name, Broken: true}
 		}
 		node, err := strict.Parse(name, data)
 		p.AddError(err)
 		if err == nil && node.Kind() != strict.Mapping {
 			p.WrongType(node, "a mapping with the keys of an agent")
 		}
-		return Agent{Node: node, File: name}
+		return Agent{Node: node, File: name, Broken: err != nil || node.Kind() != strict.Mapping}
 	}
 	p.WrongType(n, "the path of an agent file or a mapping")
-	return Agent{Node: n}
+	return Agent{Node: n, Broken: true}
 }
 
 func (d *Dataset) gates(n strict.Node, p *strict.Problems) {

@@ -66,6 +66,8 @@ type Item struct {
 	PassIf *eval.Bound
 	// Quarantine is nil where the item counts as any other.
 	Quarantine *Quarantine
+	// Partial says that the item is wrong, so that only its checks can be looked at; see [Dataset.Inspect].
+	Partial bool
 	// ItemHash covers what is asked and given: input with the bytes of its media, vars, tool_context, script and policy. ChecksHash covers how it is judged: checks, invariants, drop, threshold and expected. Both are 16 hexadecimal digits and do not depend on the order of keys or on where things stand.
 	ItemHash, ChecksHash string
 }
@@ -173,7 +175,9 @@ func (d *Dataset) build(own *layer, index int, node strict.Node, m *media, p *st
 	if l := b.top(keyQuarantine); l != nil {
 		it.Quarantine = l.quarantine
 	}
+	before := p.Len()
 	b.judge()
+	m.unrendered = b.scope.unsure || p.Len() != before
 	h := &m.hashed
 	*h = hashed{turns: h.turns[:0]}
 	b.speak(node, h)
@@ -201,6 +205,7 @@ func (b *build) identify() {
 	slices.Sort(it.Tags)
 	it.Tags = slices.Compact(it.Tags)
 	b.scope = scope{item: it.ID, vars: it.Vars, expected: it.Expected, metadata: it.Metadata}
+	b.scope.unsure = slices.ContainsFunc(b.stack, func(l *layer) bool { return l.unsure })
 }
 
 // override adds the layers of the overrides that the item meets.
@@ -247,7 +252,7 @@ func (b *build) speak(node strict.Node, h *hashed) {
 	if turns != nil {
 		b.turns(turns, h)
 	}
-	if input == nil && turns == nil && it.User == nil && it.Messages == nil {
+	if input == nil && turns == nil && it.User == nil && it.Messages == nil && !node.Misspells(itemKeyNames, "input", "turns", "user", "messages") {
 		b.p.Add(node.Pos(), "add it: input: ...", "key \"input\" is missing")
 	}
 }
@@ -407,7 +412,7 @@ func (b *build) drop(l *layer, checks []from[Check], invariants []from[Invariant
 	at := l.problems(b.p).Key("drop")
 	for i, n := range l.nodes[keyDrop].Items() {
 		name := n.Text()
-		if !met[name] && !slices.Contains(b.d.options.Invariants, name) {
+		if !met[name] && !b.d.lessNames && !slices.Contains(b.d.options.Invariants, name) {
 			at.At(i).Add(n.Pos(), strict.Suggest(name, slices.Concat(names, b.d.options.Invariants)), "nothing inherited is named %q", name)
 		}
 	}

@@ -18,6 +18,10 @@ type layer struct {
 	path  func(root *strict.Problems) *strict.Problems
 	reset uint32
 	data  bool // from a file of data: never rendered
+	// judging counts the problems with its checks and invariants.
+	judging int
+	// unsure says that what templates look at is wrong.
+	unsure bool
 
 	id    string
 	nodes [keyCount]strict.Node // as written; zero where the key is not there or null
@@ -67,6 +71,8 @@ func (d *Dataset) decodeLayer(l *layer, n strict.Node, extra string, p *strict.P
 		if k < 0 || k == keyID && !l.own() {
 			if key.Name != extra || extra == "" {
 				d.unknownItemKey(key, l, extra, p)
+				near, ok := strict.Nearest(key.Name, itemKeyNames)
+				l.unsure = l.unsure || ok && slices.Contains([]string{"vars", "expected", "metadata"}, near)
 			}
 			continue
 		}
@@ -75,7 +81,11 @@ func (d *Dataset) decodeLayer(l *layer, n strict.Node, extra string, p *strict.P
 			continue
 		}
 		l.nodes[k] = v
+		found := p.Len()
 		d.decodeKey(l, k, v, p.Enter(itemKeyNames[k], &at))
+		if k == keyChecks || k == keyInvariants {
+			l.judging += p.Len() - found
+		}
 	}
 	for _, rule := range instead {
 		if l.nodes[rule.key].IsZero() {
@@ -123,6 +133,7 @@ func (d *Dataset) decodeKey(l *layer, k int, v strict.Node, at *strict.Problems)
 		}
 	case keyAnswers, keyMetadata, keyVars, keyToolContext:
 		l.nodes[k] = mapping(v, at)
+		l.unsure = l.unsure || l.nodes[k].IsZero() && (k == keyMetadata || k == keyVars)
 	case keyLimits:
 		limits(v, at)
 	case keyPolicy:

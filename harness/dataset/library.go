@@ -21,6 +21,13 @@ type libraries struct {
 	policies   map[string]strict.Node
 	providers  map[string]libraryProvider
 	places     map[string]failure.Position // by kind and name
+	unread     bool                        // what one defines is not known
+}
+
+// mayDefine reports that a name which is not known is one that a library defines wrongly, or may define where it could not be read: that is said already.
+func (l *libraries) mayDefine(kind, name string) bool {
+	_, defined := l.places[kind+" "+name]
+	return defined || l.unread
 }
 
 // libraryInvariant is an invariant with other parameters, or a rule.
@@ -98,7 +105,9 @@ func (d *Dataset) use(n strict.Node, p *strict.Problems) {
 			at.WrongType(entry, "a string")
 			continue
 		}
-		for _, file := range d.glob(entry, at) {
+		files := d.glob(entry, at)
+		d.libraries.unread = d.libraries.unread || len(files) == 0
+		for _, file := range files {
 			if strings.HasSuffix(file, "_test.yaml") && isGlob(entry.Text()) {
 				continue
 			}
@@ -139,16 +148,20 @@ func (d *Dataset) library(file string, named failure.Position, p *strict.Problem
 	data, err := readBounded(os.DirFS(filepath.Dir(file)), filepath.Base(file), strict.MaxDocument)
 	if err != nil {
 		p.AddError(failure.WithHint(unreadable(named, "library "+name, err), "the path is relative to the file that names it"))
+		d.libraries.unread = true
 		return
 	}
 	root, err := strict.Parse(name, data)
 	p.AddError(err)
+	d.libraries.unread = d.libraries.unread || root.Kind() != strict.Mapping
 	if root.IsZero() {
 		return
 	}
 	p = p.Root()
 	var keys libraryKeys
+	found := p.Len()
 	strict.Decode(root, &keys, p)
+	d.libraries.unread = d.libraries.unread || p.Len() != found
 	versionOne(keys.Version, p)
 	each := func(n strict.Node, key string, define func(key strict.Key, v strict.Node, at *strict.Problems)) {
 		if n.IsZero() {
@@ -157,6 +170,7 @@ func (d *Dataset) library(file string, named failure.Position, p *strict.Problem
 		at := p.Key(key)
 		if n.Kind() != strict.Mapping {
 			at.WrongType(n, "a mapping of names")
+			d.libraries.unread = true
 			return
 		}
 		for k, v := range n.Fields() {
@@ -277,6 +291,7 @@ func (d *Dataset) defineProviders(n strict.Node, p *strict.Problems) {
 	}
 	if n.Kind() != strict.Sequence {
 		p.WrongType(n, "a list of providers")
+		d.libraries.unread = true
 		return
 	}
 	for i, entry := range n.Items() {
@@ -292,17 +307,20 @@ func (d *Dataset) defineProviders(n strict.Node, p *strict.Problems) {
 			at.Key("id").Add(id.Pos(), "a name with a colon is vendor:model", "%q cannot name a provider of a library", id.Text())
 		default:
 			v, ok := d.provider(entry, at)
+			first, twice := d.libraries.places["provider "+v.ID]
+			if !twice {
+				d.libraries.places["provider "+v.ID] = id.Pos()
+			}
 			if !ok {
 				continue
 			}
 			if n := v.Agent.Node; n.Kind() == strict.Mapping {
 				agent.Decode(n, at.Key("agent"))
 			}
-			if first, twice := d.libraries.places["provider "+v.ID]; twice {
+			if twice {
 				at.Key("id").Add(id.Pos(), "give one of them another id", "provider %q is defined a second time, first at %s", v.ID, first)
 				continue
 			}
-			d.libraries.places["provider "+v.ID] = id.Pos()
 			d.libraries.providers[v.ID] = libraryProvider{v.ID, entry, v}
 		}
 	}
@@ -324,7 +342,7 @@ func (d *Dataset) libraryCheck(n strict.Node, p *strict.Problems) (c listed[Chec
 	}
 	found := p.Len()
 	of, known := d.libraries.checks[name.Text()]
-	if !known {
+	if !known && !d.libraries.mayDefine("check", name.Text()) {
 		p.Key("use").Add(name.Pos(), strict.Suggest(name.Text(), namesOf(d.libraries.checks)), "no library defines a check %q", name.Text())
 	}
 	for key, v := range n.Fields() {
@@ -336,7 +354,7 @@ func (d *Dataset) libraryCheck(n strict.Node, p *strict.Problems) (c listed[Chec
 			p.Unknown(key, append([]string{"use"}, modifiers...))
 		}
 	}
-	if p.Len() == found {
+	if known && p.Len() == found {
 		c = listed[Check]{of, hasTemplate(of.Args), name.Text()}
 	}
 	return c, true

@@ -26,7 +26,7 @@ func (d *Dataset) policy(n strict.Node, p *strict.Problems) strict.Node {
 	found := p.Len()
 	if n.Kind() == strict.String {
 		of, known := d.libraries.policies[n.Text()]
-		if !known {
+		if !known && !d.libraries.mayDefine("policy", n.Text()) {
 			p.Add(n.Pos(), suggestPolicy(n.Text(), namesOf(d.libraries.policies)), "no library defines a policy %q", n.Text())
 		}
 		return of // the library looked at it

@@ -115,6 +115,8 @@ func (d *Dataset) project(p *strict.Problems) {
 	if onlyComments(data) {
 		return
 	}
+	found := p.Len()
+	defer func() { d.libraries.unread = d.libraries.unread || p.Len() != found }() // it may name libraries
 	root, err := strict.Parse(ProjectFile, data)
 	p.AddError(err)
 	if root.IsZero() {

@@ -399,8 +399,7 @@ var _ = Describe("what an item says of its conversation and its world", func() {
 			"d:5:23: items[0].user: datasets/d.yaml has no provider of role user | add one to providers: {id: user, provider: openai, model: ..., role: user}\n"+
 			"d:5:47: items[0].user.max_turns: want a whole number from 1 to 1000"),
 		Entry(nil, "messages: [{role: usr, content: x}]", `d:5:35: items[0].messages[0].role: unknown role "usr" | did you mean "user"?`),
-		Entry(nil, "messages: [{role: user, contnt: x}]", "d:5:28: items[0].messages[0]: key \"content\" is missing | add it: content: ...\n"+
-			`d:5:41: items[0].messages[0]: unknown key "contnt" | did you mean "content"?`),
+		Entry(nil, "messages: [{role: user, contnt: x}]", `d:5:41: items[0].messages[0]: unknown key "contnt" | did you mean "content"?`),
 		Entry(nil, "messages: [{role: user, content: [{type: txt, txt: x}]}]", "d:5:58: items[0].messages[0].content[0].type: unknown type \"txt\" | did you mean \"text\"?\n"+
 			`d:5:63: items[0].messages[0].content[0]: unknown key "txt" | did you mean "text"?`),
 		Entry(nil, "messages: [{role: assistant, content: x}]", "d:5:28: items[0].messages: nobody asks anything: the last message is not the user's | add input: ..., or end with a message of the user"),

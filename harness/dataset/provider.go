@@ -115,7 +115,7 @@ func (d *Dataset) providers(n strict.Node, p *strict.Problems) {
 		p.Add(n.Pos(), "add one, or leave the key out and use --provider", "the list of providers is empty")
 	}
 	before := p.Len()
-	defer func() { d.unsure = p.Len() != before }()
+	defer func() { d.unsure = d.unsure || p.Len() != before }()
 	folders := map[string]Provider{}
 	for i, entry := range n.Items() {
 		at := p.At(i)
@@ -159,6 +159,10 @@ func (d *Dataset) provider(n strict.Node, p *strict.Problems) (Provider, bool) {
 		var colon bool
 		v.ID = n.Text()
 		v.Vendor, v.Model, colon = strings.Cut(v.ID, ":")
+		if !colon && d.libraries.mayDefine("provider", v.ID) {
+			d.unsure = true
+			return v, false
+		}
 		if !colon || v.Vendor == "" || v.Model == "" {
 			hint := "write vendor:model, such as openai:gpt-4o-mini"
 			if near, ok := strict.Nearest(v.ID, namesOf(d.libraries.providers)); ok {

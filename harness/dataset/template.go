@@ -13,6 +13,7 @@ import (
 type scope struct {
 	item                     string // the item's id, for messages
 	vars, expected, metadata strict.Node
+	unsure                   bool // one of them is wrong, so that a name may well be right
 }
 
 // hasTemplate reports whether a tree holds a text that render would change.
@@ -129,6 +130,9 @@ func (s scope) text(n strict.Node, p *strict.Problems) strict.Node {
 }
 
 func (s scope) unknown(n strict.Node, written string, nth int, name string, p *strict.Problems) {
+	if s.unsure {
+		return
+	}
 	if len(name) > maxFile {
 		name = name[:maxFile]
 	}

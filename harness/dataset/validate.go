@@ -48,7 +48,7 @@ func (d *Dataset) read(e entry, index int, m *media, p *strict.Problems) *Item {
 	}
 	m.own = layer{name: "item", data: e.data}
 	d.decodeLayer(&m.own, n, "", p)
-	if n.Get("id").IsZero() {
+	if n.Get("id").IsZero() && !n.Misspells(itemKeyNames, "id") {
 		p.Add(n.Pos(), "add it: id: ...", "key \"id\" is missing")
 	}
 	return d.build(&m.own, index, n, m, p)
@@ -56,10 +56,10 @@ func (d *Dataset) read(e entry, index int, m *media, p *strict.Problems) *Item {
 
 // Validate looks at all items once and reports what is wrong with any of them, up to [strict.MaxProblems] problems, each with its place. It finds ids that stand twice or differ only in case, and sets Count, Hash and Warnings.
 //
-// look, unless nil, is called with each item that is right so far, and may add what else is wrong with it. The item is not kept.
+// look, unless nil, is called with each item, and may add what else is wrong with it; see [Dataset.Inspect] for those that are wrong already. The item is not kept.
 func (d *Dataset) Validate(look func(*Item, *strict.Problems)) error {
 	var p strict.Problems
-	d.scan(look, &p)
+	d.Inspect(look, &p)
 	return p.Err()
 }
 
@@ -69,7 +69,8 @@ type seenID struct {
 	index uint32
 }
 
-func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
+// Inspect is [Dataset.Validate] with the problems added to others. An item that is wrong is looked at too, as far as its checks are known: without those of its checks and invariants that are wrong, and with Partial set where something else is.
+func (d *Dataset) Inspect(look func(*Item, *strict.Problems), p *strict.Problems) {
 	sum := sha256.New()
 	sum.Write(d.head)
 	var ids []seenID
@@ -91,7 +92,11 @@ func (d *Dataset) scan(look func(*Item, *strict.Problems), p *strict.Problems) {
 			full := sha256.Sum256([]byte(foldID(item.ID)))
 			ids = append(ids, seenID{[12]byte(full[:12]), uint32(index)})
 		}
-		if p.Len() != found {
+		if wrong := p.Len() - found; wrong > 0 {
+			if look != nil && !m.unrendered {
+				item.Partial = wrong != m.own.judging
+				look(item, e.path(p, index-1))
+			}
 			continue
 		}
 		idle.see(item)

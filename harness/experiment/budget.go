@@ -11,6 +11,7 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/transport"
+	"github.com/echoeval/echoeval/harness/results"
 )
 
 // errBudget ends an item whose next call the budget does not cover.
@@ -25,39 +26,66 @@ const assumedOutput = 4096
 //
 // A call for which there is enough only if those under way cost less than was reserved for them waits until they are settled: what is refused does not depend on how many calls run side by side.
 type Budget struct {
+	limit money.USD
+
 	mu       sync.Mutex
-	left     money.USD
+	spent    money.USD
 	reserved money.USD     // by calls under way
 	settled  chan struct{} // closed when the next of them is settled; nil where nobody waits
-	refused  bool
+	refused  money.USD     // what the first call may have cost that was refused
+	exceeded bool          // a call was refused
 }
 
-// NewBudget returns a budget of that amount.
-func NewBudget(limit money.USD) *Budget { return &Budget{left: limit} }
+// NewBudget returns a budget of that amount, of which a part may be spent already.
+func NewBudget(limit, spent money.USD) *Budget { return &Budget{limit: limit, spent: spent} }
 
-// Spent reports whether a call was refused.
-func (b *Budget) Spent() bool {
+// Spent is what was spent; 0 of no budget.
+func (b *Budget) Spent() money.USD {
 	if b == nil {
-		return false
+		return 0
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.refused
+	return b.spent
+}
+
+// before says what at least was spent before the run was resumed.
+func (b *Budget) before(amount money.USD) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent = max(b.spent, amount)
+}
+
+// exceededBy tells what happened where a call was refused, and else nil.
+func (b *Budget) exceededBy() *results.Budget {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.exceeded {
+		return nil
+	}
+	return &results.Budget{LimitUSD: b.limit, SpentUSD: b.spent, NextUSD: b.refused}
 }
 
 func (b *Budget) reserve(ctx context.Context, amount money.USD) error {
 	for {
 		b.mu.Lock()
-		if amount <= b.left {
-			b.left -= amount
+		if b.spent+b.reserved+amount <= b.limit {
 			b.reserved += amount
 			b.mu.Unlock()
 			return nil
 		}
-		if amount > b.left+b.reserved {
+		if b.spent+amount > b.limit {
 			defer b.mu.Unlock()
-			b.refused = true
-			return fmt.Errorf("%w: %s USD are left, and the next call may cost %s", errBudget, b.left+b.reserved, amount)
+			if !b.exceeded {
+				b.exceeded, b.refused = true, amount
+			}
+			return fmt.Errorf("%w: of %s USD %s are spent, and the next call may cost %s", errBudget, b.limit, b.spent, amount)
 		}
 		if b.settled == nil {
 			b.settled = make(chan struct{})
@@ -75,7 +103,7 @@ func (b *Budget) reserve(ctx context.Context, amount money.USD) error {
 func (b *Budget) settle(reserved, cost money.USD) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.left += reserved - cost
+	b.spent += cost
 	b.reserved -= reserved
 	if b.settled != nil {
 		close(b.settled)

@@ -46,6 +46,8 @@ type Column struct {
 	Cost func(llm.Response) (money.USD, bool)
 	// CostOf gives what tokens of a model of a vendor cost that a program under test asked; false where no price is known.
 	CostOf func(vendor, model string, u conversation.Usage) (money.USD, bool)
+
+	any bool // it stands for all that are wrong, and every item is for it
 }
 
 // Tools builds the tools of one item.

@@ -108,7 +108,7 @@ var _ = Describe("judging", func() {
 	It("is bounded by the budget", func(ctx context.Context) {
 		p, b := judgedProject("items:\n  - {id: a, input: x, checks: [{judge: {rubric: Kind, votes: 2}, threshold: 0.5}], script: [{text: ok}]}\n", always(`{"score":1}`))
 		p.opts.Mode = replay.Live
-		p.opts.Budget = experiment.NewBudget(4096*100 + 10)
+		p.opts.Budget = experiment.NewBudget(4096*100+10, 0)
 		summary, lines := p.run(ctx)
 		Expect(lines[0].Status).To(Equal(eval.NotRun))
 		Expect(*lines[0].Cause).To(Equal(eval.CauseBudget))

@@ -60,6 +60,7 @@ type Experiment struct {
 	judges      []string                      // who may judge
 	embedders   []string                      // who may turn texts into vectors
 	compiled    []atomic.Pointer[compilation] // the last one, by column
+	unsure      []bool                        // by column: the agent is wrong, so that nobody knows its tools
 	cautions    cautions
 	// everyName are the tools that a policy may name, sorted.
 	everyName []string
@@ -69,21 +70,68 @@ type Experiment struct {
 
 // New reads the whole dataset once and looks at every item, check, invariant and gate. It reports all problems together; nothing has run yet. A selection that leaves no item is an error too.
 func New(opts Options) (*Experiment, error) {
-	e := &Experiment{opts: opts, owners: owners{}, judges: idsOf(opts.Dataset, dataset.RoleJudge), embedders: idsOf(opts.Dataset, dataset.RoleEmbed), compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
 	if len(opts.Columns) == 0 {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s names no providers", opts.Dataset.File), "add providers: [openai:gpt-4o-mini], or --provider openai:gpt-4o-mini")
 	}
+	e := newExperiment(opts)
+	var p strict.Problems
+	s := e.survey(&p)
+	if err := errors.Join(p.Err(), s.looked.err()); err != nil {
+		return nil, err
+	}
+	return e.planned(s)
+}
+
+// Look adds to p what is wrong with a dataset that has other problems already, beside what may follow from these.
+func Look(opts Options, p *strict.Problems) {
+	if len(opts.Columns) == 0 {
+		opts.Columns = []Column{{Target: opts.Dataset.Target, any: true}}
+	}
+	newExperiment(opts).survey(p)
+}
+
+func newExperiment(opts Options) *Experiment {
+	return &Experiment{opts: opts, owners: owners{}, judges: idsOf(opts.Dataset, dataset.RoleJudge), embedders: idsOf(opts.Dataset, dataset.RoleEmbed), compiled: make([]atomic.Pointer[compilation], len(opts.Columns)), unsure: make([]bool, len(opts.Columns)), spaces: workspaces{temp: opts.Temp, root: opts.Dataset.Root}}
+}
+
+// survey is what one reading of the dataset has found.
+type survey struct {
+	unseen       map[string]bool // ids that were asked for and are not there
+	ids          []string        // kept only where an id was asked for and may not be there
+	lines, total int
+	used         map[string]bool // workspaces
+	looked       parts
+	picked       draw
+}
+
+// count takes in a selected item.
+func (e *Experiment) count(s *survey, item *dataset.Item) {
+	e.items++
+	e.special(item)
+	e.most = max(e.most, e.repeats(item))
+	e.cluster(item)
+	s.used[item.Workspace] = true
+	s.lines += e.repeats(item) * len(e.opts.Columns)
+	for i := range e.opts.Columns {
+		if skipped(item, &e.opts.Columns[i]) == "" {
+			e.questions += e.repeats(item) * e.questionsOf(item, i)
+		}
+	}
+}
+
+// survey reads the dataset and looks at everything in it.
+func (e *Experiment) survey(p *strict.Problems) *survey {
+	opts := &e.opts
 	for _, t := range opts.Tools(func(guard.Access) (*guard.Workspace, error) { return nil, errNoWorkspace }) {
 		e.specs = append(e.specs, t.Spec())
 	}
-	var p strict.Problems
 	e.targets, e.files = make([]*target.Spec, len(opts.Columns)), make([]string, len(opts.Columns))
 	for i := range opts.Columns {
 		if opts.Columns[i].Target != nil {
-			e.checkTarget(i, &p)
+			e.checkTarget(i, p)
 			continue
 		}
-		e.checkAgent(&opts.Columns[i], &p)
+		e.unsure[i] = !e.checkAgent(&opts.Columns[i], p)
 	}
 	e.everyName = append(policy.Names(), e.names()...)
 	for i := range opts.Columns {
@@ -91,75 +139,61 @@ func New(opts Options) (*Experiment, error) {
 	}
 	slices.Sort(e.everyName)
 	e.everyName = slices.Compact(e.everyName)
-	e.normalize = normalizations(opts.Dataset.Normalize, &p)
-	unseen := map[string]bool{}
+	e.normalize = normalizations(opts.Dataset.Normalize, p)
+	s := &survey{unseen: map[string]bool{}, used: map[string]bool{}, looked: parts{limits: opts.Parts}, picked: draw{sample: opts.Sample, seed: opts.Seed}}
 	for _, id := range opts.Items {
-		unseen[id] = true
+		s.unseen[id] = true
 	}
-	lines, total := 0, 0
-	used := map[string]bool{} // workspaces
-	count := func(item *dataset.Item) {
-		e.items++
-		e.special(item)
-		e.most = max(e.most, e.repeats(item))
-		e.cluster(item)
-		used[item.Workspace] = true
-		lines += e.repeats(item) * len(opts.Columns)
-		for i := range opts.Columns {
-			if skipped(item, &opts.Columns[i]) == "" {
-				e.questions += e.repeats(item) * e.questionsOf(item, i)
-			}
-		}
-	}
-	looked := parts{limits: opts.Parts}
-	picked := draw{sample: opts.Sample, seed: opts.Seed}
-	e.drawn = picked.bound()
-	var ids []string // kept only where an id was asked for and may not be there
-	err := opts.Dataset.Validate(func(item *dataset.Item, p *strict.Problems) {
-		total++
-		if len(opts.Items) > 0 && len(ids) < 10_000 {
-			ids = append(ids, item.ID)
+	e.drawn = s.picked.bound()
+	opts.Dataset.Inspect(func(item *dataset.Item, p *strict.Problems) {
+		s.total++
+		if len(opts.Items) > 0 && len(s.ids) < 10_000 {
+			s.ids = append(s.ids, item.ID)
 		}
 		e.checkItem(item, p)
 		e.own(item)
-		looked.see(item)
-		delete(unseen, item.ID)
+		s.looked.see(item)
+		delete(s.unseen, item.ID)
 		if !e.opts.chosen(item) {
 			return
 		}
-		picked.see(item)
+		s.picked.see(item)
 		if e.opts.Sample.Count == 0 && e.selected(item) {
-			count(item)
+			e.count(s, item)
 		}
-	})
-	if err := errors.Join(p.Err(), err, looked.err()); err != nil {
-		return nil, err
-	}
+	}, p)
+	return s
+}
+
+// planned ends the planning of a dataset that is right.
+func (e *Experiment) planned(s *survey) (*Experiment, error) {
+	opts := &e.opts
 	if opts.Sample.Count > 0 {
-		e.drawn = picked.bound()
+		e.drawn = s.picked.bound()
 		for item, err := range e.Selected() {
 			if err != nil {
 				return nil, err
 			}
-			count(item)
+			e.count(s, item)
 		}
 	}
-	if len(unseen) > 0 {
-		missing := slices.Min(slices.Collect(maps.Keys(unseen)))
+	if len(s.unseen) > 0 {
+		missing := slices.Min(slices.Collect(maps.Keys(s.unseen)))
 		err := failure.New(failure.Input, "--item %s: %s has no such item%w", missing, opts.Dataset.File, ErrNothingSelected)
-		if near, ok := strict.Nearest(missing, ids); ok {
+		if near, ok := strict.Nearest(missing, s.ids); ok {
 			return nil, failure.WithHint(err, "did you mean --item %s?", near)
 		}
 		return nil, failure.WithHint(err, "echoeval cassette ls %s lists the items", opts.Dataset.File)
 	}
 	if e.items == 0 {
-		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for%w", opts.Dataset.File, ErrNothingSelected), "of %d items none is left; drop one of --item, --tag, --filter, --only, --sample, --shard", total)
+		return nil, failure.WithHint(failure.New(failure.Input, "no item of %s has all that the flags ask for%w", opts.Dataset.File, ErrNothingSelected), "of %d items none is left; drop one of --item, --tag, --filter, --only, --sample, --shard", s.total)
 	}
 	if need := opts.Needs; need.Repeats > e.most {
 		return nil, failure.WithHint(failure.At(need.Pos, failure.Input, "gate %s needs %d repeats of an item, and none has more than %d", need.Metric, need.Repeats, e.most), "--repeat %d", need.Repeats)
 	}
-	e.fillHead(lines)
-	e.head.Inputs, err = e.inputs(used)
+	e.fillHead(s.lines)
+	var err error
+	e.head.Inputs, err = e.inputs(s.used)
 	return e, err
 }
 
@@ -227,10 +261,14 @@ func (e *Experiment) checkTarget(column int, p *strict.Problems) {
 	p.AddError(err)
 }
 
-func (e *Experiment) checkAgent(c *Column, p *strict.Problems) {
+// checkAgent looks at the agent of a column and reports whether it is right.
+func (e *Experiment) checkAgent(c *Column, p *strict.Problems) bool {
 	source := c.Provider.Agent
 	if source.Node.IsZero() {
 		source = e.opts.Dataset.Agent
+	}
+	if source.Broken || source.Node.IsZero() {
+		return false // said already
 	}
 	var own strict.Problems
 	c.Agent = agent.Decode(source.Node, &own)
@@ -261,6 +299,7 @@ func (e *Experiment) checkAgent(c *Column, p *strict.Problems) {
 		}
 	}
 	p.AddError(own.Err())
+	return own.Len() == 0
 }
 
 func deref(p *[]string) []string {
@@ -320,7 +359,7 @@ func (e *Experiment) compile(column int, tools []string, turn bool, checks []dat
 		return last.checks
 	}
 	before := p.Len()
-	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil, Programs: e.programs(), Judges: e.judges, Embedders: e.embedders, Turn: turn}, p)
+	out := score.Compile(specsOf(checks), score.Env{Tools: tools, ToolsUnknown: e.opts.Columns[column].Target != nil || e.unsure[column], Programs: e.programs(), Judges: e.judges, Embedders: e.embedders, RolesUnknown: e.opts.Dataset.Unsure(), Turn: turn}, p)
 	if p.Len() == before {
 		e.compiled[column].Store(&compilation{of: checks, tools: tools, turn: turn, checks: out})
 	}
@@ -361,6 +400,9 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 			e.compile(i, tools, true, turn.Checks, p)
 		}
 	}
+	if item.Partial {
+		return
+	}
 	invariant.Select(invariantSpecs(item), item.Drop, p)
 	e.rules.check(item, e, p)
 	e.checkNeeds(item, p)
@@ -380,8 +422,10 @@ func (e *Experiment) checkItem(item *dataset.Item, p *strict.Problems) {
 // checkWorld looks at what answers an item's tools and who speaks to its agent.
 func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 	known := map[string]bool{}
+	unsure := false // there may be other tools
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
+		unsure = unsure || e.unsure[i]
 		if c.Target != nil || !runsOn(item, c) {
 			continue
 		}
@@ -400,15 +444,17 @@ func (e *Experiment) checkWorld(item *dataset.Item, p *strict.Problems) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(item.ToolMocks)) {
 		mock := item.ToolMocks[name]
-		if !known[name] && !e.programRuns(item) {
+		if !known[name] && !unsure && !e.programRuns(item) {
 			p.Add(mock.Pos, strict.Suggest(name, slices.Sorted(maps.Keys(known))), "tool_mocks: the agent has no tool %q", name)
 		}
 		for _, c := range mock.Cases {
 			score.CompileArguments(c.Args, p)
 		}
 	}
-	e.checkAsked(item, slices.Sorted(maps.Keys(known)), p)
-	if item.User != nil {
+	if !unsure {
+		e.checkAsked(item, slices.Sorted(maps.Keys(known)), p)
+	}
+	if item.User != nil && !e.opts.Dataset.Unsure() {
 		if _, err := e.user(item); err != nil {
 			p.AddError(err)
 		}
@@ -443,7 +489,7 @@ func (e *Experiment) checkNeeds(item *dataset.Item, p *strict.Problems) {
 	hasTools := false
 	for i := range e.opts.Columns {
 		c := &e.opts.Columns[i]
-		hasTools = hasTools || runsOn(item, c) && (len(permitted(item, c.Agent.Tools)) > 0 || c.Target != nil)
+		hasTools = hasTools || runsOn(item, c) && (len(permitted(item, c.Agent.Tools)) > 0 || c.Target != nil || e.unsure[i])
 	}
 	for _, v := range item.Invariants {
 		switch need := invariant.NeedOf(v.Name); {
@@ -490,7 +536,7 @@ func (e *Experiment) repeats(item *dataset.Item) int {
 
 // runsOn says whether an item is for a column.
 func runsOn(item *dataset.Item, c *Column) bool {
-	return item.Providers == nil || slices.Contains(item.Providers, c.Provider.ID)
+	return item.Providers == nil || c.any || slices.Contains(item.Providers, c.Provider.ID)
 }
 
 // Selected streams the selected items in the order of the dataset.

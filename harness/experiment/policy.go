@@ -66,7 +66,7 @@ func (e *Experiment) checkPolicy(item *dataset.Item, p *strict.Problems) {
 		return
 	}
 	for _, named := range of.Names {
-		if slices.Contains(e.everyName, named.Name) {
+		if slices.Contains(e.everyName, named.Name) || slices.Contains(e.unsure, true) {
 			continue
 		}
 		p.Root().Key("policy").Key("tools").Add(named.Pos, strict.Suggest(named.Name, e.everyName), "unknown tool %q", named.Name)

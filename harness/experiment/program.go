@@ -22,6 +22,7 @@ import (
 	"github.com/echoeval/echoeval/core/transport"
 	"github.com/echoeval/echoeval/harness/dataset"
 	"github.com/echoeval/echoeval/harness/replay"
+	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/harness/target"
 )
 
@@ -123,7 +124,19 @@ func (t ProgramTarget) turn(ctx context.Context, c Case, worker *target.Worker, 
 			err = &llm.Error{Vendor: told.Failed.Service.Name, Status: told.Failed.Status, Message: "the program failed after it: " + fault.Error(), Err: told.Failed.Err}
 		}
 	}
+	if fault != nil && fault.Unstarted {
+		err = failure.WithHint(err, "it never came as far as the question: try it by hand, from the project's root: %s", t.byHand())
+	}
 	return told, err
+}
+
+// byHand is the command that starts the program alone.
+func (t ProgramTarget) byHand() string {
+	command := results.Command(t.Spec.Command...) + " < /dev/null"
+	if t.Spec.Dir != "." {
+		command = results.Command("cd", t.Spec.Dir) + " && " + command
+	}
+	return command
 }
 
 // outage says that a request failed by no fault of who sent it.

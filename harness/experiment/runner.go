@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/echoeval/echoeval/core/eval"
+	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/trace"
 	"github.com/echoeval/echoeval/harness/dataset"
@@ -48,7 +49,8 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 		return nil, nil, err
 	}
 	cause := eval.CauseInterrupted
-	if e.opts.Budget.Spent() && ctx.Err() == nil {
+	exceeded := e.opts.Budget.exceededBy()
+	if exceeded != nil && ctx.Err() == nil {
 		cause = eval.CauseBudget
 	}
 	// A resumed run still needs the traces that this one would drop.
@@ -56,9 +58,15 @@ func (e *Experiment) Run(ctx context.Context, dir string, journal *results.Journ
 	if err != nil {
 		return nil, nil, err
 	}
+	if cause == eval.CauseBudget {
+		plan.Budget = exceeded
+	}
 	summary, err := results.Fold(dir, plan)
 	return summary, r.warnings.counts(), err
 }
+
+// Spent is what the run has paid so far under its budget, the parts before it was resumed included; 0 where there is none.
+func (e *Experiment) Spent() money.USD { return e.opts.Budget.Spent() }
 
 // plan is what the results of the run are put in order by.
 func (e *Experiment) plan(w warnings, repeated *repeats, notRun string, keepAll bool, judge Judge) (results.Plan, error) {
@@ -103,12 +111,29 @@ func (e *Experiment) Merge(dir string, shards []*results.Run, judge Judge) (summ
 			return nil, nil, err
 		}
 	}
-	plan, err := e.plan(w, &repeated, eval.CauseInterrupted, false, judge)
+	cause, budget := leftOut(shards)
+	plan, err := e.plan(w, &repeated, cause, false, judge)
 	if err != nil {
 		return nil, nil, err
 	}
+	plan.Budget = budget
 	summary, err = results.Merge(dir, shards, plan)
 	return summary, w.counts(), err
+}
+
+// leftOut says why the lines are missing that no shard has: a budget only where no other shard was interrupted. It is that of the first.
+func leftOut(shards []*results.Run) (cause string, budget *results.Budget) {
+	cause = eval.CauseInterrupted
+	for _, shard := range shards {
+		switch s := &shard.Summary; {
+		case s.Complete:
+		case s.Cost.Budget == nil:
+			return eval.CauseInterrupted, nil
+		case budget == nil:
+			cause, budget = eval.CauseBudget, s.Cost.Budget
+		}
+	}
+	return cause, budget
 }
 
 // noteRepeats takes the lines of a shard, where what came of them decides how many there are.
@@ -137,7 +162,7 @@ func (e *Experiment) columns() map[string]int {
 	return columns
 }
 
-// recall collects the warnings of what an earlier part of the run has finished.
+// recall collects what an earlier part of the run has left: its warnings, and what it has paid.
 func (r *runner) recall(dir string) (err error) {
 	run, err := results.Open(dir)
 	if err != nil {
@@ -145,10 +170,12 @@ func (r *runner) recall(dir string) (err error) {
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
 	columns := r.columns()
+	var paid money.USD
 	for line, err := range run.Lines() {
 		if err != nil {
 			return err
 		}
+		paid += results.Paid(&line)
 		if !r.finished.Has(line.Index, columns[line.Provider], line.Repeat) {
 			continue
 		}
@@ -166,6 +193,7 @@ func (r *runner) recall(dir string) (err error) {
 		}
 		r.warnings.add(warningsOf(t.Events.Events))
 	}
+	r.opts.Budget.before(paid)
 	return nil
 }
 
@@ -274,7 +302,7 @@ func (r *runner) feed(ctx context.Context, send func(job) bool, settled func()) 
 		if r.finished.Has(item.Index, column, repeat) {
 			return true
 		}
-		return ctx.Err() == nil && !r.opts.Budget.Spent() && send(job{item: item, column: column, repeat: repeat, mode: mode})
+		return ctx.Err() == nil && r.opts.Budget.exceededBy() == nil && send(job{item: item, column: column, repeat: repeat, mode: mode})
 	}
 	for repeat, more := 1, true; more; repeat++ {
 		more = false

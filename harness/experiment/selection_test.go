@@ -123,7 +123,7 @@ var _ = Describe("a budget", func() {
 	It("stops the run before the call that it does not cover, and leaves whole items", func(ctx context.Context) {
 		p := many(10)
 		p.opts.Concurrency = 1
-		p.opts.Budget = experiment.NewBudget(money.USD(4096 + 45)) // a call reserves 4,096 and costs 10
+		p.opts.Budget = experiment.NewBudget(money.USD(4096+45), 0) // a call reserves 4,096 and costs 10
 		summary, lines := p.run(ctx)
 		Expect(summary.Verdict.Code).To(Equal(failure.Unavailable))
 		Expect(summary.Complete).To(BeFalse())
@@ -147,7 +147,7 @@ var _ = Describe("a budget", func() {
 	It("is never overdrawn by calls side by side", func(ctx context.Context) {
 		p := many(200)
 		p.opts.Concurrency = 16
-		p.opts.Budget = experiment.NewBudget(money.USD(3*4096 + 500))
+		p.opts.Budget = experiment.NewBudget(money.USD(3*4096+500), 0)
 		summary, _ := p.run(ctx)
 		Expect(int64(summary.Cost.SpentNowUSD)).To(BeNumerically("<=", 3*4096+500))
 		Expect(summary.Counts.Pass).To(BeNumerically(">", 0))
@@ -156,7 +156,7 @@ var _ = Describe("a budget", func() {
 	It("lets calls wait for those under way, so that it covers as much side by side as one after the other", func(ctx context.Context) {
 		p := many(10)
 		p.opts.Concurrency = 8
-		p.opts.Budget = experiment.NewBudget(money.USD(4096 + 190)) // twenty calls cost 200, and what is left covers the last one's reservation
+		p.opts.Budget = experiment.NewBudget(money.USD(4096+190), 0) // twenty calls cost 200, and what is left covers the last one's reservation
 		summary, _ := p.run(ctx)
 		Expect(summary.Counts.Pass).To(Equal(20))
 		Expect(summary.Cost.SpentNowUSD).To(Equal(money.USD(200)))
@@ -165,7 +165,7 @@ var _ = Describe("a budget", func() {
 	It("is not asked in a replay", func(ctx context.Context) {
 		p := newProject(head + "items:\n  - {id: one, input: x, checks: [{contains: ok}], script: [{text: ok}]}\n")
 		p.run(ctx)
-		p.opts.Mode, p.opts.Budget = replay.Replay, experiment.NewBudget(1)
+		p.opts.Mode, p.opts.Budget = replay.Replay, experiment.NewBudget(1, 0)
 		summary, _ := p.run(ctx)
 		Expect(summary.Counts.Pass).To(Equal(1))
 	})

@@ -35,6 +35,7 @@ func decide(line *eval.Result, out Outcome, stale error, checks judged) {
 			line.Cause = nil
 		}
 	}
+	var fault *target.Fault
 	switch {
 	case stale != nil:
 		cause := replay.CauseOf(stale)
@@ -48,10 +49,14 @@ func decide(line *eval.Result, out Outcome, stale error, checks judged) {
 		line.Error = &eval.ErrorInfo{Kind: waitedFor(out.Trace), Message: errTimeout.Error(), Retries: line.Retries}
 	case errors.Is(out.Err, errTimeout):
 		set(eval.Fail, eval.CauseTimeout)
-	case errors.As(out.Err, new(*target.Fault)):
+	case errors.As(out.Err, &fault):
 		line.Error = explain(out.Err, line.Retries)
 		line.Error.Kind = eval.ErrTarget
-		set(eval.Fail, eval.CauseAgent)
+		if fault.Unstarted {
+			set(eval.Error, string(eval.ErrTarget))
+		} else {
+			set(eval.Fail, eval.CauseAgent)
+		}
 	case out.Err != nil:
 		line.Error = explain(out.Err, line.Retries)
 		set(eval.Error, string(line.Error.Kind))

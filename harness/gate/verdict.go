@@ -7,6 +7,7 @@ import (
 
 	"github.com/echoeval/echoeval/core/eval"
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/money"
 	"github.com/echoeval/echoeval/harness/results"
 )
 
@@ -42,6 +43,10 @@ func Judge(gates []Gate, in Input) func(*results.Summary, results.Tally) {
 		s.Warnings = append(s.Warnings, unselected(s)...)
 		s.Warnings = append(s.Warnings, openWarnings(s, in)...)
 		s.Verdict = Decide(s, t, in)
+		if b := s.Cost.Budget; b != nil && !slices.ContainsFunc(s.Verdict.Reasons, func(r results.Reason) bool { return r.Kind == results.KindUnavailable }) {
+			hint := goOn(s, in)
+			s.Warnings = append(s.Warnings, results.Warning{Code: "budget-reached", Text: b.String(), Hint: &hint})
+		}
 	}
 }
 
@@ -177,11 +182,26 @@ func interrupted(s *results.Summary, t results.Tally, in Input) []results.Reason
 	}
 	r := reason(failure.Interrupted, results.KindInterrupted, fmt.Sprintf("%d of %s not run", items, count(s.Selected.Items, "item")))
 	r.Items = &items
-	resume := in.Resume
-	if resume == "" {
-		resume = results.Command("echoeval", "run", "--resume", s.Dataset.Name)
+	return []results.Reason{hinted(r, resume(s, in))}
+}
+
+// resume is the command that goes on with the run.
+func resume(s *results.Summary, in Input) string {
+	if in.Resume != "" {
+		return in.Resume
 	}
-	return []results.Reason{hinted(r, resume)}
+	return results.Command("echoeval", "run", "--resume", s.Dataset.Name)
+}
+
+// goOn is the command that goes on with a run that its budget ended, with a limit that covers what is left if that costs at most twice as much a line as what has run.
+func goOn(s *results.Summary, in Input) string {
+	b := s.Cost.Budget
+	each := b.NextUSD
+	if ran := s.Counts.Total() - s.Counts.NotRun - s.Counts.Skipped; ran > 0 && b.SpentUSD > 0 {
+		each = b.SpentUSD / money.USD(ran)
+	}
+	needed := b.SpentUSD + 2*(each*money.USD(s.Counts.NotRun)+b.NextUSD)
+	return resume(s, in) + " --max-cost " + needed.RoundUp().String()
 }
 
 // kinds of the errors that a run reports.
@@ -308,7 +328,12 @@ func bounds(s *results.Summary, t results.Tally, in Input) []results.Reason {
 				break // nobody was away: nothing was asked
 			}
 			r.Code, r.Kind, r.Items = failure.Unavailable, results.KindUnavailable, &column.Unavailable
-			r.Text = fmt.Sprintf("%s could not be judged%s: error_rate %s", count(column.Unavailable, "item"), why(t), r.Text)
+			most := commonest(t)
+			r.Text = fmt.Sprintf("%s could not be judged%s: error_rate %s", count(column.Unavailable, "item"), why(most), r.Text)
+			if most != nil && most.Status == eval.NotRun && s.Cost.Budget != nil {
+				out = append(out, hinted(r, goOn(s, in)))
+				continue
+			}
 		}
 		out = append(out, hinted(r, results.Command("echoeval", "show", s.Dataset.Name)))
 	}
@@ -327,8 +352,8 @@ func tallyOf(s *results.Summary, t results.Tally, g *results.Gate) results.Colum
 	return results.ColumnTally{}
 }
 
-// why names the commonest cause of lines that could not be judged.
-func why(t results.Tally) string {
+// commonest is the commonest cause of lines that could not be judged, nil where there are none.
+func commonest(t results.Tally) *results.Cause {
 	var most *results.Cause
 	for i := range t.Causes {
 		c := &t.Causes[i]
@@ -337,6 +362,11 @@ func why(t results.Tally) string {
 			most = c
 		}
 	}
+	return most
+}
+
+// why says a cause in brackets.
+func why(most *results.Cause) string {
 	if most == nil || most.Cause == "" {
 		return ""
 	}

@@ -30,6 +30,7 @@ type process struct {
 	// stop is closed when nobody wants further answers.
 	stop  chan struct{}
 	ended chan struct{}
+	asked bool // a worker was asked before
 
 	output  []byte
 	flooded bool
@@ -51,7 +52,7 @@ type answer struct {
 func (p *Pool) start(c Command) (*process, error) {
 	path, err := p.Find(c.Dir, c.Run[0])
 	if err != nil {
-		return nil, &Error{What: "cannot be started: " + err.Error()}
+		return nil, &Error{Unstarted: true, What: "cannot be started: " + err.Error()}
 	}
 	cmd := &exec.Cmd{Path: path, Args: c.Run, Dir: p.folder(c.Dir), Env: slices.Concat(p.env, c.Env), SysProcAttr: group()}
 	proc := &process{cmd: cmd, stop: make(chan struct{}), ended: make(chan struct{})}
@@ -59,10 +60,10 @@ func (p *Pool) start(c Command) (*process, error) {
 	stdout, err2 := cmd.StdoutPipe()
 	stderr, err3 := cmd.StderrPipe()
 	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, &Error{What: "cannot be started: " + failure.Reason(err)}
+		return nil, &Error{Unstarted: true, What: "cannot be started: " + failure.Reason(err)}
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, &Error{What: "cannot be started: " + startReason(err)}
+		return nil, &Error{Unstarted: true, What: "cannot be started: " + startReason(err)}
 	}
 	limit(cmd.Process.Pid, p.opts.Limits)
 	proc.in = stdin

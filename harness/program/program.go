@@ -55,6 +55,10 @@ type Error struct {
 	What string
 	// Stderr is the end of what it wrote to standard error, at most 4 KiB, redacted.
 	Stderr string
+	// Unstarted says that the system could not start it.
+	Unstarted bool
+	// Ended is how it ended by itself, without success and without having said anything, such as "ended with code 3"; else "".
+	Ended string
 }
 
 // Error gives what happened and the end of standard error, at most 400 characters of it.
@@ -264,7 +268,11 @@ func (p *Pool) once(ctx context.Context, c Command, question []byte) ([]byte, st
 	case proc.flooded:
 		return nil, "", p.fault(proc, "wrote more than "+size(p.opts.Limits.Output))
 	case !proc.state.Success():
-		return nil, "", p.fault(proc, proc.ending())
+		fault := p.fault(proc, proc.ending())
+		if len(proc.output) == 0 {
+			fault.Ended = proc.ending()
+		}
+		return nil, "", fault
 	}
 	return proc.output, p.clean(proc.stderr.text()), nil
 }
@@ -288,7 +296,10 @@ func (p *Pool) exchange(ctx context.Context, w *process, key string, question []
 
 // ask asks a worker; again says that it can be asked further questions. Where it cannot, it is killed.
 func (p *Pool) ask(ctx context.Context, w *process, question []byte) (line []byte, again bool, err error) {
-	w.stderr.reset()
+	if w.asked {
+		w.stderr.reset() // of the first question it is all that it has written since it started
+	}
+	w.asked = true
 	wrote := make(chan error, 1)
 	go func() {
 		_, err := w.in.Write(append(slices.Clip(question), '\n'))
@@ -298,7 +309,11 @@ func (p *Pool) ask(ctx context.Context, w *process, question []byte) (line []byt
 	case a, ok := <-w.answers:
 		switch {
 		case !ok:
-			return nil, false, &goneError{p.fault(w, w.parting())}
+			fault := p.fault(w, w.parting())
+			if ended := w.ending(); !w.state.Success() && strings.HasPrefix(fault.What, ended) {
+				fault.Ended = ended
+			}
+			return nil, false, &goneError{fault}
 		case a.tooLong:
 			w.kill()
 			<-w.ended
@@ -334,7 +349,7 @@ func (p *Pool) late(ctx context.Context, proc *process, advice string) error {
 	return p.fault(proc, fmt.Sprintf("did not answer within %s%s", p.opts.Limits.Time, advice))
 }
 
-func (p *Pool) fault(proc *process, what string) error {
+func (p *Pool) fault(proc *process, what string) *Error {
 	return &Error{What: what, Stderr: p.clean(proc.stderr.text())}
 }
 

@@ -220,14 +220,23 @@ func (a *aggregate) closeItem() {
 	}
 }
 
+// Paid is what a line of a run that is no replay cost when it ran, as far as that is known; nothing where it was served from its cassette.
+func Paid(r *eval.Result) money.USD {
+	if r.Cassette != nil && r.Cassette.State != eval.CassetteRecorded && r.Cassette.State != eval.CassetteExtended {
+		return 0
+	}
+	sum := r.OverheadUSD
+	if r.CostUSD != nil {
+		sum += *r.CostUSD
+	}
+	return sum
+}
+
 // addWorld counts what does not belong to a column: cassettes, money, the harness.
 func (a *aggregate) addWorld(r *eval.Result) {
 	a.overhead += r.OverheadUSD
-	if a.plan.Mode != replayMode && (r.Cassette == nil || r.Cassette.State == eval.CassetteRecorded || r.Cassette.State == eval.CassetteExtended) {
-		a.spent += r.OverheadUSD
-		if r.CostUSD != nil {
-			a.spent += *r.CostUSD
-		}
+	if a.plan.Mode != replayMode {
+		a.spent += Paid(r)
 	}
 	if r.Status == eval.Error && r.Cause != nil && *r.Cause == string(eval.ErrHarness) {
 		a.harness++
@@ -481,8 +490,11 @@ func (a *aggregate) finish() (*Summary, Tally) {
 		Invariants: a.invariants, Cassettes: a.cassettes, Warnings: slices.Clone(a.plan.Warnings),
 	}
 	tally := Tally{Causes: a.causes.List(), Harness: a.harness}
+	if n := min(len(tally.Causes), mostCauses); n > 0 {
+		s.Causes = tally.Causes[:n]
+	}
 	s.Cassettes.Orphaned = a.plan.Orphaned
-	s.Cost.OverheadUSD, s.Cost.SpentNowUSD = a.overhead, a.spent
+	s.Cost.OverheadUSD, s.Cost.SpentNowUSD, s.Cost.Budget = a.overhead, a.spent, a.plan.Budget
 	for _, q := range a.plan.Quarantined {
 		s.Quarantined.Add(q)
 	}
@@ -667,7 +679,6 @@ type spread struct {
 func (m *mean) detectable() *Number {
 	m.close()
 	s := m.spread
-	n := float64(s.items)
 	variance := 0.0
 	switch {
 	case s.items == 0:
@@ -675,18 +686,32 @@ func (m *mean) detectable() *Number {
 	case s.repeated > 0:
 		variance = (s.within + 0.5) / float64(s.repeated+2) * float64(s.repeated) / float64(s.observations)
 	default:
-		p := (s.sum + 1) / (n + 2)
-		variance = max(0, (s.squares+1)/(n+2)-p*p)
+		variance = Spread(s.sum, s.squares, s.items)
 	}
 	d := stats.Design{Spread: math.Sqrt(2 * variance), Pairs: m.clusters.Len(), Clusters: m.clusters.Len()}
 	if !m.graded {
-		d.Verdict, d.Rate = s.shares/n, s.sum/n
+		d.Verdict, d.Rate = s.shares/float64(s.items), s.sum/float64(s.items)
 	}
 	drop, ok := stats.DetectableDrop(d, stats.Confidence)
 	if !ok {
 		return nil
 	}
 	return round(drop, UnitFraction)
+}
+
+// Spread is the variance of one observation, by the sum and the sum of the squares of n in [0,1], with one more item that may fall either way.
+func Spread(sum, squares float64, n int) float64 {
+	p := (sum + 1) / float64(n+2)
+	return max(0, (squares+1)/float64(n+2)-p*p)
+}
+
+// Detectable is the smallest drop, in [0,1], that a second run of so many clusters and repeats would show at 80 % power, where variance is that of one observation of an item and rate the share that passes; see [stats.DetectableDrop]. It is 1 for fewer than two clusters.
+func Detectable(variance, rate float64, clusters int, repeats float64) float64 {
+	drop, ok := stats.DetectableDrop(stats.Design{Spread: math.Sqrt(2 * variance / repeats), Pairs: clusters, Clusters: clusters, Verdict: 1 / repeats, Rate: rate}, stats.Confidence)
+	if !ok {
+		return 1
+	}
+	return drop
 }
 
 func (m *mean) add(x float64) {

@@ -219,6 +219,9 @@ func (f *fold) unfinished(p *Planned) error {
 		cause = eval.CauseInterrupted
 	}
 	r.V, r.Status, r.Cause = eval.Version, eval.NotRun, &cause
+	if f.plan.Budget != nil {
+		r.Error = &eval.ErrorInfo{Kind: eval.ErrBudget, Message: f.plan.Budget.String()}
+	}
 	if err := f.add(p.Column, &r); err != nil {
 		return err
 	}

@@ -211,7 +211,7 @@ func Resolve(runs, name string) (dir string, err error) {
 
 func unknownRun(name string, ids []string) error {
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return failure.WithHint(failure.New(failure.Input, "%s is no folder of a run: it has no %s", name, ManifestFile), "name the run's own folder, below the folder given by --out")
+		return failure.WithHint(failure.New(failure.Input, "%s is no folder of a run: it has no %s", filepath.Base(name), ManifestFile), "name the run's own folder, below the folder given by --out")
 	}
 	err := failure.New(failure.Input, "there is no run %q", name)
 	if len(ids) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/money"
 )
 
 // Manifest is manifest.json: everything about a run that may differ between two runs of the same thing, and what was planned. It is written when the run starts and again when it ends.
@@ -28,6 +29,8 @@ type Manifest struct {
 	// Flags are the command's arguments, redacted.
 	Flags []string `json:"flags"`
 	Shard *string  `json:"shard"`
+	// SpentUSD is what a run with --max-cost has paid, items that were cut off included; a resumed run goes on from it. It is there only where money was spent.
+	SpentUSD money.USD `json:"spent_usd,omitzero"`
 	// Warnings are those that the run's own part of the summary holds, counted, so that shards can be joined.
 	Warnings []WarningCount `json:"warnings"`
 	Plan     Head           `json:"plan"`
@@ -98,7 +101,7 @@ func readJSON(path string, into any, version func() int) error {
 		decodeErr = fmt.Errorf(`"v" is missing or not positive`)
 	}
 	if decodeErr != nil {
-		return failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %w", decodeErr)
+		return damaged(failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %w", decodeErr))
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func Open(dir string) (*Run, error) {
 		if folded, _ := exists(filepath.Join(dir, SummaryFile)); !folded && manifest.Finished == nil && err == nil {
 			return nil, failure.WithHint(failure.New(failure.Internal, "run %s was cut off before its first item", manifest.ID), "%s", r.Resume())
 		}
-		return nil, failure.WithCode(errors.Join(fmt.Errorf("run %s holds neither %s nor %s: files were lost", manifest.ID, ResultsFile, JournalFile), err), failure.Internal)
+		return nil, failure.WithCode(errors.Join(damaged(fmt.Errorf("run %s holds neither %s nor %s: files were lost", manifest.ID, ResultsFile, JournalFile)), err), failure.Internal)
 	}
 	if err := readJSON(filepath.Join(dir, SummaryFile), &r.Summary, func() int { return r.Summary.V }); err != nil {
 		return nil, failure.WithCode(err, failure.Internal)
@@ -186,7 +186,7 @@ func (s *scanner) decode(data []byte) (result eval.Result, ours bool, err error)
 		return result, ours, versionError(result.V)
 	}
 	if result.V < 1 || result.Index < 1 || result.Repeat < 1 {
-		return result, ours, errors.New("the line is damaged: v, index or repeat is missing")
+		return result, ours, damaged(errors.New("the line is damaged: v, index or repeat is missing"))
 	}
 	return result, ours, nil
 }
@@ -200,9 +200,14 @@ func decodeLine(data []byte) (eval.Result, error) {
 		if json.Unmarshal(data, &head) == nil && head.V > eval.Version {
 			return result, versionError(head.V)
 		}
-		return result, fmt.Errorf("the line is damaged: %w", err)
+		return result, damaged(fmt.Errorf("the line is damaged: %w", err))
 	}
 	return result, nil
+}
+
+// damaged adds what can be done about a file of a run that does not hold what was written.
+func damaged(err error) error {
+	return failure.WithHint(err, "the files of a run are not edited: copy its folder anew from where it was made, or run it again")
 }
 
 func (r *Run) resultLines(yield func(eval.Result, error) bool) {
@@ -278,7 +283,7 @@ func (r *Run) Trace(line eval.Result) (t Trace, ok bool, err error) {
 		return Trace{}, false, err
 	}
 	bad := func(err error) error {
-		return failure.WithCode(fmt.Errorf("the trace of item %q on %s, repeat %d, is damaged: %w", line.Item, line.Provider, line.Repeat, err), codeOr(err, failure.Internal))
+		return failure.WithCode(damaged(fmt.Errorf("the trace of item %q on %s, repeat %d, is damaged: %w", line.Item, line.Provider, line.Repeat, err)), codeOr(err, failure.Internal))
 	}
 	var wire struct {
 		V      int            `json:"v"`

@@ -61,6 +61,8 @@ type Plan struct {
 	Each iter.Seq2[Planned, error]
 	// NotRun is the cause of the lines that never finished: eval.CauseInterrupted (the default) or eval.CauseBudget.
 	NotRun string
+	// Budget is what was left of --max-cost, where NotRun is eval.CauseBudget.
+	Budget *Budget
 	// PassIf returns the condition that an item sets on the share of its judged repeats that passed, or nil. It is asked once per item and column; nil means that no item sets one.
 	PassIf func(index int) func(share float64) bool
 	// Over are the k of the metrics pass_at_k and pass_hat_k that the summary holds beside those of Selected.Repeat.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -36,7 +37,12 @@ type Summary struct {
 	// Faults has an entry for each fault and column, in the order of the plan; nil, and left out, where none were injected.
 	Faults   []Fault   `json:"faults,omitzero"`
 	Warnings []Warning `json:"warnings"`
+	// Causes are why lines got no verdict, or a program under test failed them, each said once: at most [mostCauses]. It is there only where there are any.
+	Causes []Cause `json:"causes,omitzero"`
 }
+
+// mostCauses is how many causes a summary holds.
+const mostCauses = 50
 
 // Dataset names what was run. Hash covers the file, its libraries, the project's defaults and the items as resolved; Items is all there are.
 type Dataset struct {
@@ -522,6 +528,20 @@ type Cost struct {
 	AgentUSD    money.USD `json:"agent_usd"`
 	OverheadUSD money.USD `json:"overhead_usd"`
 	SpentNowUSD money.USD `json:"spent_now_usd"`
+	// Budget is there only where the budget left lines out.
+	Budget *Budget `json:"budget,omitzero"`
+}
+
+// Budget is what a run did with --max-cost that left lines out. SpentUSD counts items that were cut off too, and what the run paid before it was resumed. NextUSD is what the call may have cost that was refused.
+type Budget struct {
+	LimitUSD money.USD `json:"limit_usd"`
+	SpentUSD money.USD `json:"spent_usd"`
+	NextUSD  money.USD `json:"next_usd"`
+}
+
+// String gives the three figures.
+func (b *Budget) String() string {
+	return fmt.Sprintf("--max-cost %s USD does not cover the next call: %s are spent, and it may cost %s", b.LimitUSD, b.SpentUSD, b.NextUSD)
 }
 
 // Power is the smallest drop that the dataset can see at 80 % power.

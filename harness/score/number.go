@@ -80,6 +80,7 @@ func (args numberArgs) bounds(n strict.Node, a at) bounds {
 	switch {
 	case single && ranged:
 		a.bad(n, "write {value, abs, rel} or {min, max}", "both a value and a range")
+	case !single && !ranged && n.Misspells(strict.Keys(args), "value", "min", "max"):
 	case !single && !ranged:
 		a.bad(n, "write {value: 42}, {value: 42, abs: 0.5} or {min: 1, max: 2}", "no value and no range")
 	case ranged && (abs != nil || rel != nil):

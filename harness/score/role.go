@@ -10,27 +10,30 @@ import (
 type role struct {
 	name string
 	ids  []string
+	// unknown says that there may be others.
+	unknown bool
 }
 
-func judgesOf(a at) role    { return role{"judge", a.env.Judges} }
-func embeddersOf(a at) role { return role{"embed", a.env.Embedders} }
+func judgesOf(a at) role    { return role{"judge", a.env.Judges, a.env.RolesUnknown} }
+func embeddersOf(a at) role { return role{"embed", a.env.Embedders, a.env.RolesUnknown} }
 
 // only adds a problem unless there is exactly one provider of the role. more is what else the hint says where there are several.
 func (r role) only(args strict.Node, more string, a at) {
-	switch len(r.ids) {
-	case 0:
+	switch {
+	case len(r.ids) == 0 && r.unknown, len(r.ids) == 1:
+	case len(r.ids) == 0:
 		a.bad(args, "add one to providers: {id: "+r.name+", provider: openai, model: ..., role: "+r.name+"}", "there is no provider of role %s", r.name)
-	case 1:
 	default:
 		a.bad(args, "name one: provider: "+r.ids[0]+more, "there are several providers of role %s", r.name)
 	}
 }
 
-// has adds a problem where a node names no provider of the role.
+// has says whether a node names a provider of the role, and adds a problem where it cannot be one.
 func (r role) has(n strict.Node, a at) bool {
 	switch {
 	case slices.Contains(r.ids, n.Text()):
 		return true
+	case r.unknown:
 	case len(r.ids) == 0:
 		a.bad(n, "add it to providers: {id: "+n.Text()+", provider: openai, model: ..., role: "+r.name+"}", "there is no provider of role %s", r.name)
 	default:

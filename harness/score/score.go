@@ -61,6 +61,8 @@ type Env struct {
 	Judges, Embedders []string
 	// Turn says that the checks are those of a turn and not of the whole item.
 	Turn bool
+	// RolesUnknown says that there may be other providers of a role: one is wrong.
+	RolesUnknown bool
 }
 
 // Case is what is judged: the end of one run, or of one turn of it.

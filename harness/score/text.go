@@ -134,7 +134,9 @@ func text(n strict.Node, a at) (string, form) {
 	}
 	var value string
 	f := options(n, "value", a)
-	if v := n.Get("value"); v.IsZero() {
+	if v := n.Get("value"); v.IsZero() && n.Misspells(append(strict.Keys(f), "value"), "value") {
+		return value, f
+	} else if v.IsZero() {
 		a.bad(n, "add it: value: ...", "key %q is missing", "value")
 	} else {
 		strict.Decode(v, &value, a.Key("value"))
@@ -168,6 +170,9 @@ func list(n strict.Node, a at) ([]string, form) {
 	if n.Kind() == strict.Mapping {
 		f = options(n, "values", a)
 		values, inner = n.Get("values"), a.key("values")
+		if values.IsZero() && n.Misspells(append(strict.Keys(f), "values"), "values") {
+			return nil, f
+		}
 		if values.IsZero() {
 			a.bad(n, "add it: values: [...]", "key %q is missing", "values")
 			return nil, f

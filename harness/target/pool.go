@@ -58,14 +58,15 @@ type Pool struct {
 	opts     Options
 	programs *program.Pool
 
-	mu   sync.Mutex
-	idle map[string][]*Worker
+	mu     sync.Mutex
+	idle   map[string][]*Worker
+	probes map[string]func() *program.Error // how the program of a spec ends without a question, by key
 }
 
 // NewPool returns a pool without processes.
 func NewPool(opts Options) *Pool {
 	return &Pool{
-		opts: opts, idle: map[string][]*Worker{},
+		opts: opts, idle: map[string][]*Worker{}, probes: map[string]func() *program.Error{},
 		programs: program.NewPool(program.Options{Root: opts.Root, Environ: opts.Environ, Redact: opts.Redact, Limits: program.Limits{Output: maxAnswer}}),
 	}
 }
@@ -94,6 +95,8 @@ type Fault struct {
 	Stderr string
 	// Cut says that it was killed because its time was over.
 	Cut bool
+	// Unstarted says that the program never came as far as the question: the system could not start it, or it ends the same way without one. That is no failure of the agent.
+	Unstarted bool
 }
 
 // Error says what happened, and the end of standard error.
@@ -184,6 +187,7 @@ func (w *Worker) Ask(ctx context.Context, question []byte, now time.Time) (out [
 	w.item.end()
 	w.item.mu.Lock()
 	lost := w.item.err
+	w.item.answered = w.item.answered || err == nil
 	w.item.mu.Unlock()
 	if lost != nil {
 		w.broken = w.broken || err != nil
@@ -191,10 +195,47 @@ func (w *Worker) Ask(ctx context.Context, question []byte, now time.Time) (out [
 	}
 	var fault *program.Error
 	if errors.As(err, &fault) {
-		err = &Fault{What: fault.What, Stderr: fault.Stderr}
+		err = &Fault{What: fault.What, Stderr: fault.Stderr, Unstarted: fault.Unstarted || w.endsAlike(ctx, fault, now)}
 	}
 	w.broken = w.broken || err != nil
 	return out, stderr, err
+}
+
+// probeTimeout bounds the one start without a question.
+const probeTimeout = 10 * time.Second
+
+// endsAlike reports whether a program that has ended by itself, and has sent no request for the item, ends the same way where it is asked nothing. That is tried once for each spec; a difference in numbers alone, such as times and process ids, is none.
+func (w *Worker) endsAlike(ctx context.Context, fault *program.Error, now time.Time) bool {
+	if fault.Ended == "" || w.item.begun() {
+		return false
+	}
+	w.pool.mu.Lock()
+	probe := w.pool.probes[w.spec.Key]
+	if probe == nil {
+		probe = sync.OnceValue(func() *program.Error {
+			limited, cancel := context.WithTimeout(ctx, probeTimeout)
+			defer cancel()
+			command := program.Command{Dir: w.spec.Dir, Run: w.spec.Command, Env: append(w.environment(), "ECHOEVAL_NOW="+now.UTC().Format(time.RFC3339Nano))}
+			var alone *program.Error
+			if _, _, err := w.pool.programs.Once(limited, command, nil); !errors.As(err, &alone) {
+				return &program.Error{}
+			}
+			return alone
+		})
+		w.pool.probes[w.spec.Key] = probe
+	}
+	w.pool.mu.Unlock()
+	alone := probe()
+	return alone.Ended == fault.Ended && withoutNumbers(alone.Stderr) == withoutNumbers(fault.Stderr)
+}
+
+func withoutNumbers(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 func (w *Worker) ask(ctx context.Context, question []byte, now time.Time) ([]byte, string, error) {

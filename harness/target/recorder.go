@@ -88,7 +88,8 @@ type underWay struct {
 	lost      func(error)
 	open      int
 	quiet     chan struct{} // closed when nothing is open; nil while nobody waits
-	arrived   int
+	arrived   int           // requests of the item
+	answered  bool          // a turn of the item
 	exchanges []*Exchange
 	tools     wrappedTools
 	err       error
@@ -222,6 +223,13 @@ func (u *underWay) end() {
 	u.mu.Unlock()
 }
 
+// begun reports whether anything has come from the program for the item.
+func (u *underWay) begun() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.answered || u.arrived > 0 || u.tools.calls > 0
+}
+
 // fail keeps the first error that no answer of the program can mend.
 func (u *underWay) fail(err error) {
 	u.mu.Lock()
@@ -259,10 +267,16 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 		return
 	}
 	address.RawQuery = req.URL.RawQuery
+	// The end of the turn cuts the connection too, which ends the request's own context, at times before the other is heard: what ended first is asked for, not who came first.
+	ctx, stop := context.WithCancelCause(context.WithoutCancel(req.Context()))
+	defer stop(nil)
+	over := func() { stop(cmp.Or(context.Cause(turn), context.Cause(req.Context()))) }
+	defer context.AfterFunc(turn, over)()
+	defer context.AfterFunc(req.Context(), over)()
 	live, err := r.dial(to.service, req.Header)
 	settle := func(*conversation.Usage) {}
 	if err == nil && u.Reserve != nil && x.asked() {
-		settle, err = u.reserve(req.Context(), x)
+		settle, err = u.reserve(ctx, x)
 	}
 	if err != nil {
 		x.Err = err
@@ -271,9 +285,6 @@ func (r *recorder) pass(turn context.Context, u *underWay, w http.ResponseWriter
 		return
 	}
 	attempts := trace.NewRecorder(u.Clock)
-	ctx, stop := context.WithCancelCause(req.Context())
-	defer stop(nil)
-	defer context.AfterFunc(turn, func() { stop(context.Cause(turn)) })()
 	if !to.service.Model && !slices.Contains(idempotent, req.Method) {
 		ctx = transport.Once(ctx)
 	}

@@ -74,8 +74,8 @@ type (
 var (
 	// errStopped says that the caller has broken off.
 	errStopped      = errors.New("stopped")
-	errNoEnd        = fmt.Errorf("the stream ended without its message_stop: %w", io.ErrUnexpectedEOF)
-	errEmpty        = fmt.Errorf("the reply is empty: %w", io.ErrUnexpectedEOF)
+	errNoEnd        = wire.Cut("the stream ended without its message_stop")
+	errEmpty        = wire.ErrEmpty
 	errTooLong      = fmt.Errorf("the reply is longer than %d MiB", maxReply>>20)
 	errFrameTooLong = errors.New("a frame of the reply is too long")
 	errNoForm       = errors.New("the reply is neither JSON nor an event stream")
@@ -174,7 +174,7 @@ func (r *reply) whole(body io.Reader) error {
 		message
 	}
 	if err := json.Unmarshal(data, &w, lenient); err != nil {
-		return fmt.Errorf("reading the reply: %w", err)
+		return wire.Unreadable("the reply", data, err)
 	}
 	if w.Type != "message" {
 		if a, ok := readAnswer(data); ok {
@@ -226,7 +226,7 @@ func (r *reply) stream(ctx context.Context, resp *http.Response) error {
 			if unknownType(event.Data) {
 				continue
 			}
-			return fmt.Errorf("reading a frame of the reply: %w", err)
+			return wire.Unreadable("a frame of the reply", event.Data, err)
 		}
 		if f.Type == "" {
 			f.Type = event.Type
@@ -332,7 +332,7 @@ func (r *reply) warn(code, text string) error {
 func (r *reply) start(index int, raw jsontext.Value) error {
 	b := &openBlock{raw: raw.Clone()}
 	if err := json.Unmarshal(raw, &b.block, lenient); err != nil {
-		return fmt.Errorf("reading a block of the reply: %w", err)
+		return wire.Unreadable("a block of the reply", raw, err)
 	}
 	r.open[index] = b
 	switch b.Type {
@@ -451,7 +451,7 @@ func (r *reply) finishBlock(index int) error {
 func (b *openBlock) opaque() (jsontext.Value, error) {
 	members := map[string]jsontext.Value{}
 	if err := json.Unmarshal(b.raw, &members, lenient); err != nil {
-		return nil, fmt.Errorf("reading a block of the reply: %w", err)
+		return nil, wire.Unreadable("a block of the reply", b.raw, err)
 	}
 	if input := jsontext.Value(b.pieces); b.given && input.IsValid() {
 		members["input"] = input

@@ -99,8 +99,8 @@ type (
 var (
 	// errStopped says that the caller has broken off.
 	errStopped = errors.New("stopped")
-	errNoEnd   = fmt.Errorf("the stream ended without its messageStop and its metadata: %w", io.ErrUnexpectedEOF)
-	errEmpty   = fmt.Errorf("the reply is empty: %w", io.ErrUnexpectedEOF)
+	errNoEnd   = wire.Cut("the stream ended without its messageStop and its metadata")
+	errEmpty   = wire.ErrEmpty
 	errTooLong = fmt.Errorf("the reply is longer than %d MiB", maxReply>>20)
 	errNoForm  = errors.New("the reply is neither JSON nor an event stream")
 )
@@ -195,7 +195,7 @@ func (r *reply) whole(body io.Reader) error {
 	}
 	var w whole
 	if err := json.Unmarshal(bytes.TrimPrefix(data, []byte("\ufeff")), &w, lenient); err != nil {
-		return fmt.Errorf("reading the reply: %w", err)
+		return wire.Unreadable("the reply", data, err)
 	}
 	if w.Output == nil || w.Output.Message == nil {
 		if a, ok := readAnswer(data); ok {
@@ -217,7 +217,7 @@ func (r *reply) whole(body io.Reader) error {
 func (r *reply) block(index int, raw jsontext.Value) error {
 	var b block
 	if err := json.Unmarshal(raw, &b, lenient); err != nil {
-		return fmt.Errorf("reading a block of the reply: %w", err)
+		return wire.Unreadable("a block of the reply", raw, err)
 	}
 	switch {
 	case b.Text != nil:
@@ -333,7 +333,7 @@ func (r *reply) message(m *eventstream.Message) error {
 	}
 	var f frame
 	if err := json.Unmarshal(m.Payload, &f, lenient); err != nil {
-		return fmt.Errorf("reading a frame of the reply: %w", err)
+		return wire.Unreadable("a frame of the reply", m.Payload, err)
 	}
 	switch kind {
 	case "contentBlockStart":
@@ -366,7 +366,7 @@ func (r *reply) start(index int, raw jsontext.Value) error {
 		ToolUse *use `json:"toolUse"`
 	}
 	if err := json.Unmarshal(raw, &s, lenient); err != nil {
-		return fmt.Errorf("reading the start of a block: %w", err)
+		return wire.Unreadable("the start of a block", raw, err)
 	}
 	if s.ToolUse == nil || s.ToolUse.server() {
 		r.open[index] = &openBlock{kind: kindOpaque, opaque: []jsontext.Value{raw.Clone()}}
@@ -386,7 +386,7 @@ func (r *reply) piece(index int, raw jsontext.Value) error {
 	}
 	var d delta
 	if err := json.Unmarshal(raw, &d, lenient); err != nil {
-		return fmt.Errorf("reading a piece of a block: %w", err)
+		return wire.Unreadable("a piece of a block", raw, err)
 	}
 	kind := kindOpaque
 	switch {
@@ -491,7 +491,7 @@ func (r *reply) finishBlock(index int) error {
 	case kindOpaque:
 		raw, err := join(o.opaque)
 		if err != nil {
-			return fmt.Errorf("reading a block of the reply: %w", err)
+			return wire.Unreadable("a block of the reply", raw, err)
 		}
 		if err := r.warn("content-opaque", fmt.Sprintf("a block of type %q is kept unread", wire.Excerpt(firstName(raw)))); err != nil {
 			return err

@@ -51,7 +51,7 @@ var (
 	errFrameTooLong = fmt.Errorf("a frame of the reply is longer than %d MiB", maxFrame>>20)
 	errMalformed    = errors.New("the reply is no valid JSON")
 	errNoFormat     = errors.New("the reply is neither JSON nor an event stream")
-	errTorn         = fmt.Errorf("the reply ended within a frame: %w", io.ErrUnexpectedEOF)
+	errTorn         = wire.Cut("the reply ended within a frame")
 )
 
 const (
@@ -117,6 +117,9 @@ func (f *frames) begin() error {
 	}
 	for {
 		c, err := f.src.ReadByte()
+		if err == io.EOF { // readers return it bare
+			return wire.ErrEmpty
+		}
 		if err != nil {
 			return err
 		}

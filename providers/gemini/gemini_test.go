@@ -297,7 +297,7 @@ var _ = Describe("a reply", func() {
 	},
 		Entry("no finish reason", `{"candidates":[{"content":{"parts":[{"text":"x"}]}}]}`, true, "without a finish reason"),
 		Entry("an unspecified one", `{"candidates":[{"finishReason":"FINISH_REASON_UNSPECIFIED"}]}`, true, "without a finish reason"),
-		Entry("nothing", ``, true, "holds no answer"),
+		Entry("nothing", ``, true, "the reply is empty"),
 		Entry("an empty object", `{}`, true, "holds no answer"),
 		Entry("a torn array", `[{"candidates":[{"content":{"parts":[{"text":"x"}]}}]},`, true, "within a frame"),
 		Entry("HTML", "<html>key AIzaSyA1234567890abcdefghijklmnopqrstuv</html>", false, "neither JSON nor an event stream"),

@@ -106,8 +106,8 @@ func (r *finishReason) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 var errStopped = errors.New("stopped")
 
 var (
-	errNoCandidate = fmt.Errorf("the reply holds no answer: %w", io.ErrUnexpectedEOF)
-	errNoFinish    = fmt.Errorf("the reply ended without a finish reason: %w", io.ErrUnexpectedEOF)
+	errNoCandidate = wire.Cut("the reply holds no answer")
+	errNoFinish    = wire.Cut("the reply ended without a finish reason")
 )
 
 // reply turns frames into events.
@@ -143,7 +143,7 @@ func (r *reply) warn(code, text string) error {
 func (r *reply) add(data []byte) error {
 	var f frame
 	if err := json.Unmarshal(data, &f, lenient); err != nil {
-		return fmt.Errorf("reading a frame of the reply: %w", err)
+		return wire.Unreadable("a frame of the reply", data, err)
 	}
 	if f.Error != nil {
 		return &answerError{*f.Error}

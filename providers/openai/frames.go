@@ -48,7 +48,7 @@ const (
 )
 
 // errNoMarker ends a stream whose end marker is missing.
-var errNoMarker = fmt.Errorf("the stream ended without its end marker: %w", io.ErrUnexpectedEOF)
+var errNoMarker error = wire.Cut("the stream ended without its end marker")
 
 // errBroken is a body that could not be read to its end.
 var errBroken = errors.New("the reply was cut short")
@@ -274,6 +274,8 @@ func (f *frames) finish() {
 	case f.done || f.end != nil:
 	case !f.known && len(f.stray) > 0:
 		f.end = fmt.Errorf("%w: %s", errNoFormat, wire.Body(string(f.stray)))
+	case f.form == unknown:
+		f.end = wire.ErrEmpty
 	default:
 		f.end = errNoMarker
 	}

@@ -3,7 +3,6 @@ package openai
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -126,7 +125,7 @@ func (c content) plain() string {
 // errStopped says that the caller has broken off.
 var errStopped = errors.New("stopped")
 
-var errNoChoice = fmt.Errorf("the reply holds no answer: %w", io.ErrUnexpectedEOF)
+var errNoChoice error = wire.Cut("the reply holds no answer")
 
 // reply turns frames into events.
 type reply struct {
@@ -175,7 +174,7 @@ func (r *reply) add(data []byte) error {
 		if a, ok := readAnswer(data); ok {
 			return &answerError{a}
 		}
-		return fmt.Errorf("reading a frame of the reply: %w", err)
+		return wire.Unreadable("a frame of the reply", data, err)
 	}
 	if k := f.Error.Kind(); k != 0 && k != 'n' {
 		return asError(f.Error)

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -89,7 +88,7 @@ func (r *responsesReply) add(data []byte) error {
 		if a, ok := readAnswer(data); ok {
 			return &answerError{a}
 		}
-		return fmt.Errorf("reading an event of the reply: %w", err)
+		return wire.Unreadable("an event of the reply", data, err)
 	}
 	switch e.Type {
 	case "":
@@ -144,7 +143,7 @@ func (r *responsesReply) item(index int) *outputItem {
 func (r *responsesReply) head(body jsontext.Value) error {
 	var b responseBody
 	if err := json.Unmarshal(body, &b, lenient); err != nil {
-		return fmt.Errorf("reading an event of the reply: %w", err)
+		return wire.Unreadable("an event of the reply", body, err)
 	}
 	r.id, r.model, r.seen = b.ID, b.Model, true
 	return nil
@@ -154,7 +153,7 @@ func (r *responsesReply) head(body jsontext.Value) error {
 func (r *responsesReply) begin(index int, data jsontext.Value) error {
 	var item responseItem
 	if err := json.Unmarshal(data, &item, lenient); err != nil {
-		return fmt.Errorf("reading an item of the reply: %w", err)
+		return wire.Unreadable("an item of the reply", data, err)
 	}
 	if item.Type != "function_call" {
 		return nil
@@ -175,7 +174,7 @@ func (r *responsesReply) startCall(index int, item *responseItem) error {
 func (r *responsesReply) done(index int, data jsontext.Value) error {
 	var item responseItem
 	if err := json.Unmarshal(data, &item, lenient); err != nil {
-		return fmt.Errorf("reading an item of the reply: %w", err)
+		return wire.Unreadable("an item of the reply", data, err)
 	}
 	out := r.item(index)
 	switch item.Type {
@@ -221,7 +220,7 @@ func (r *responsesReply) done(index int, data jsontext.Value) error {
 func (r *responsesReply) keep(data jsontext.Value) (conversation.Extras, error) {
 	kept := data.Clone()
 	if err := kept.Compact(); err != nil {
-		return nil, fmt.Errorf("reading an item of the reply: %w", err)
+		return nil, wire.Unreadable("an item of the reply", data, err)
 	}
 	r.reasoning = append(r.reasoning, string(kept))
 	return conversation.Extras{{Vendor: reasoningExtra, Data: conversation.JSON("[" + strings.Join(r.reasoning, ",") + "]")}}, nil
@@ -253,7 +252,7 @@ func (r *responsesReply) thoughts(item *responseItem, data jsontext.Value, said 
 func (r *responsesReply) whole(data []byte) error {
 	var b responseBody
 	if err := json.Unmarshal(data, &b, lenient); err != nil {
-		return fmt.Errorf("reading the reply: %w", err)
+		return wire.Unreadable("the reply", data, err)
 	}
 	for i, item := range b.Output {
 		if err := r.done(i, item); err != nil {
@@ -267,7 +266,7 @@ func (r *responsesReply) whole(data []byte) error {
 func (r *responsesReply) last(data jsontext.Value) error {
 	var b responseBody
 	if err := json.Unmarshal(data, &b, lenient); err != nil {
-		return fmt.Errorf("reading the end of the reply: %w", err)
+		return wire.Unreadable("the end of the reply", data, err)
 	}
 	if k := b.Error.Kind(); k == '{' {
 		return asError(b.Error)
@@ -298,7 +297,7 @@ func (r *responsesReply) last(data jsontext.Value) error {
 // end emits the finish.
 func (r *responsesReply) end() error {
 	if !r.ended {
-		return fmt.Errorf("the reply has no end: %w", io.ErrUnexpectedEOF)
+		return wire.Cut("the reply has no end")
 	}
 	return r.reply.end()
 }

@@ -180,6 +180,11 @@ func (s Suite) wrongAnswers() {
 		gomega.Expect(reply.Parts).To(gomega.BeEmpty())
 		gomega.Expect(e.Error()).NotTo(gomega.ContainSubstring("\n"))
 		gomega.Expect(len(e.Error())).To(gomega.BeNumerically("<", 1500))
+		for _, inner := range []string{"json:", "jsontext", "unmarshal", "struct {", "[]", "unexpected EOF", "\x1b"} { // words of the decoder, and what a terminal obeys
+			if !strings.Contains(body, inner) {
+				gomega.Expect(e.Error()).NotTo(gomega.ContainSubstring(inner))
+			}
+		}
 		return e
 	}
 
@@ -225,6 +230,7 @@ func (s Suite) wrongAnswers() {
 				e := answers(http.StatusOK, contentType, "", blocking)
 				gomega.Expect(e.Retryable).To(gomega.BeTrue())
 				gomega.Expect(errors.Is(e, io.ErrUnexpectedEOF)).To(gomega.BeTrue())
+				gomega.Expect(e.Error()).To(gomega.ContainSubstring("the reply is empty"), contentType)
 			}
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/echoeval/echoeval/core/secret"
 	"github.com/echoeval/echoeval/core/transport"
@@ -117,6 +120,92 @@ func Excerpt(s string) string {
 		cut--
 	}
 	return s[:cut] + "..."
+}
+
+// Cut is a reply that ended too early, said in the words given: an error that is [io.ErrUnexpectedEOF].
+type Cut string
+
+func (c Cut) Error() string { return string(c) }
+
+// Unwrap makes the error an [io.ErrUnexpectedEOF].
+func (Cut) Unwrap() error { return io.ErrUnexpectedEOF }
+
+// ErrEmpty is a reply without a body.
+var ErrEmpty error = Cut("the reply is empty")
+
+// Unreadable says why a piece of a reply could not be decoded, in words that know nothing of the decoder: what was wanted where, what came, and the beginning of it. piece is what it was, such as "a frame of the reply".
+func Unreadable(piece string, data []byte, err error) error {
+	return &unreadable{"reading " + piece + ": " + unreadableWhy(data, err), err}
+}
+
+type unreadable struct {
+	text string
+	err  error
+}
+
+func (u *unreadable) Error() string { return u.text }
+
+func (u *unreadable) Unwrap() error { return u.err }
+
+func unreadableWhy(data []byte, err error) string {
+	// A page is told by its beginning, and a text that ends too early by its end.
+	const most = 200
+	begin := func() string {
+		text := Body(string(data[:min(len(data), 4<<10)]))
+		if len(text) > most {
+			cut := most
+			for !utf8.RuneStart(text[cut]) {
+				cut--
+			}
+			text = text[:cut] + "..."
+		}
+		return text
+	}
+	var semantic *json.SemanticError
+	switch {
+	case errors.As(err, &semantic):
+		at, got := "", "something else"
+		if semantic.JSONPointer != "" {
+			at = " at " + Excerpt(string(semantic.JSONPointer))
+		}
+		if word, ok := jsonWords[semantic.JSONKind.String()]; ok {
+			got = word
+		}
+		want := wanted(semantic.GoType)
+		if want == "" || want == got {
+			return "the value" + at + " cannot be used: " + begin()
+		}
+		return "want " + want + at + ", got " + got + ": " + begin()
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends in the middle: " + begin()
+	}
+	return "it is no JSON: " + begin()
+}
+
+// jsonWords says what the kinds of JSON values are called, by the first byte of their texts.
+var jsonWords = map[string]string{"null": "null", "true": "a truth value", "false": "a truth value", "string": "a text", "number": "a number", "object": "an object", "array": "a list", "{": "an object", "[": "a list"}
+
+// wanted says what a Go type is read from; "" where there is no word for it.
+func wanted(t reflect.Type) string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil {
+		return ""
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "a truth value"
+	case reflect.Int, reflect.Int64, reflect.Int32, reflect.Float64, reflect.Uint64, reflect.Float32:
+		return "a number"
+	}
+	return ""
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -81,5 +82,45 @@ var _ = Describe("how often a request was sent", func() {
 	It("does not go on after an error that is final", func() {
 		Expect(wire.Final(fmt.Errorf("asking: %w", final{errors.New("x")}))).To(BeTrue())
 		Expect(wire.Final(errors.New("x"))).To(BeFalse())
+	})
+})
+
+var _ = Describe("a reply that cannot be read", func() {
+	type usage struct {
+		Tokens *int `json:"tokens"`
+	}
+	type answer struct {
+		Choices []struct {
+			Text string `json:"text"`
+		} `json:"choices"`
+		Usage usage `json:"usage"`
+		Done  bool  `json:"done"`
+	}
+	DescribeTable("is explained in plain words", func(body, want string) {
+		var a answer
+		err := json.Unmarshal([]byte(body), &a)
+		Expect(err).To(HaveOccurred())
+		got := wire.Unreadable("the reply", []byte(body), err)
+		Expect(got.Error()).To(Equal("reading the reply: " + want))
+		Expect(errors.Is(got, err)).To(BeTrue())
+	},
+		Entry(nil, `[]`, "want an object, got a list: []"),
+		Entry(nil, `"x"`, `want an object, got a text: "x"`),
+		Entry(nil, `{"choices":"x"}`, `want a list at /choices, got a text: {"choices":"x"}`),
+		Entry(nil, `{"choices":[7]}`, `want an object at /choices/0, got a number: {"choices":[7]}`),
+		Entry(nil, `{"choices":[{"text":{}}]}`, `want a text at /choices/0/text, got an object: {"choices":[{"text":{}}]}`),
+		Entry(nil, `{"usage":{"tokens":"many"}}`, `want a number at /usage/tokens, got a text: {"usage":{"tokens":"many"}}`),
+		Entry(nil, `{"usage":{"tokens":1e99}}`, `the value at /usage/tokens cannot be used: {"usage":{"tokens":1e99}}`),
+		Entry(nil, `{"done":7}`, `want a truth value at /done, got a number: {"done":7}`),
+		Entry("without its controls and keys", "[\"\x7f\u009b31m sk-ant-0123456789abcdef\"]", `want an object, got a list: [" 31m [secret]"]`),
+		Entry("a page", "<html><title>Wrong door</title></html>", "it is no JSON: a page of HTML and no JSON: Wrong door"),
+		Entry("no JSON", "hello", "it is no JSON: hello"),
+		Entry("torn", `{"choices":[`, `it ends in the middle: {"choices":[`),
+		Entry("long", "["+strings.Repeat("1,", 500)+"1]", "want an object, got a list: ["+strings.Repeat("1,", 99)+"1..."),
+	)
+
+	It("is cut short where it ends too early", func() {
+		Expect(errors.Is(wire.ErrEmpty, io.ErrUnexpectedEOF)).To(BeTrue())
+		Expect(wire.ErrEmpty.Error()).To(Equal("the reply is empty"))
 	})
 })

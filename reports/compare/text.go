@@ -32,8 +32,17 @@ func Write(w io.Writer, d *Document, opts reports.Options) error {
 	return reports.To(w, func(out *bufio.Writer) error {
 		// What the sink refuses is reported by the last flush.
 		line := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
-		line("%s: %s", escape.Line(d.Dataset), escape.Line(strings.Join(d.Sides, " -> ")))
-		for _, table := range d.sideBySide(cmp.Or(opts.Width, defaultWidth)) {
+		width := cmp.Or(opts.Width, defaultWidth)
+		labels := d.labels()
+		if d.lettered() {
+			line("%s: %s", escape.Line(d.Dataset), strings.Join(labels, " -> "))
+			for i, side := range d.Sides {
+				line("  %s  %s", labels[i], escape.Line(side))
+			}
+		} else {
+			line("%s: %s", escape.Line(d.Dataset), escape.Line(strings.Join(d.Sides, " -> ")))
+		}
+		for _, table := range d.sideBySide(width) {
 			line("")
 			for _, row := range table {
 				line("%s", row)
@@ -42,7 +51,7 @@ func Write(w io.Writer, d *Document, opts reports.Options) error {
 		for i := range d.Comparisons {
 			c := &d.Comparisons[i]
 			line("")
-			line("%s", escape.Line(c.title(len(d.Sides) > 2)))
+			line("%s", escape.Line(d.title(c)))
 			if len(c.Changed) > 0 {
 				line("  changed: %s", strings.Join(c.Changed, ", "))
 			}
@@ -50,13 +59,18 @@ func Write(w io.Writer, d *Document, opts reports.Options) error {
 			for _, m := range c.Metrics {
 				rows = append(rows, []string{m.Metric, fmt.Sprint(m.Pairs), Number(m.Metric, m.Before), Number(m.Metric, m.Now), Difference(m), Interval(m), p(m)})
 			}
-			for _, row := range aligned(rows) {
+			table := aligned(rows, "  ")
+			if utf8.RuneCountInString(table[0])+2 > width {
+				table = aligned(rows, " ")
+			}
+			for _, row := range table {
 				line("  %s", row)
 			}
-			for _, text := range c.judged() {
-				line("  %s", text)
+			for _, text := range append(c.judged(), c.counts()) {
+				for i, part := range wrapped(text, width-4) {
+					line("%s%s", strings.Repeat("  ", 1+min(i, 1)), part)
+				}
 			}
-			line("  %s", c.counts())
 			for _, row := range c.shown(opts.All) {
 				if row.more > 0 {
 					line("  ... and %d more %s", row.more, row.kind)
@@ -83,7 +97,15 @@ func Markdown(w io.Writer, d *Document, opts reports.Options) error {
 		for i, name := range d.Sides {
 			names[i] = escape.Code(name)
 		}
-		line("### Comparison of %s: %s", escape.Code(d.Dataset), strings.Join(names, " → "))
+		if d.lettered() {
+			line("### Comparison of %s: %s", escape.Code(d.Dataset), strings.Join(d.labels(), " → "))
+			line("")
+			for i, label := range d.labels() {
+				line("- %s: %s", label, names[i])
+			}
+		} else {
+			line("### Comparison of %s: %s", escape.Code(d.Dataset), strings.Join(names, " → "))
+		}
 		if len(d.Columns) > 1 {
 			line("")
 			for i, row := range d.rows(escape.Cell) {
@@ -96,7 +118,7 @@ func Markdown(w io.Writer, d *Document, opts reports.Options) error {
 		for i := range d.Comparisons {
 			c := &d.Comparisons[i]
 			line("")
-			line("#### %s", escape.Code(c.title(len(d.Sides) > 2)))
+			line("#### %s", escape.Code(d.title(c)))
 			line("")
 			line("| metric | items | before | now | difference | interval | %s |", d.pName())
 			line("|---|--:|--:|--:|--:|--:|--:|")
@@ -130,13 +152,40 @@ func Markdown(w io.Writer, d *Document, opts reports.Options) error {
 	})
 }
 
+// longestSide is how many characters a side's name may have to stand in the head of a column.
+const longestSide = 12
+
+// lettered reports whether the sides are called by letters, because their names, those of runs most often, are too long.
+func (d *Document) lettered() bool {
+	return len(d.Sides) > 1 && len(d.Sides) <= 'Z'-'A'+1 && slices.ContainsFunc(d.Sides, func(s string) bool { return utf8.RuneCountInString(s) > longestSide })
+}
+
+// labels are what the sides are called in heads and titles.
+func (d *Document) labels() []string {
+	if !d.lettered() {
+		return d.Sides
+	}
+	out := make([]string, len(d.Sides))
+	for i := range out {
+		out[i] = string(rune('A' + i))
+	}
+	return out
+}
+
+func (d *Document) label(side string) string {
+	if i := slices.Index(d.Sides, side); i >= 0 {
+		return d.labels()[i]
+	}
+	return side
+}
+
 // rows are the columns side by side: the names, then a row for each metric.
 func (d *Document) rows(escaped func(string) string) [][]string {
 	rows := [][]string{{"metric"}}
 	for _, c := range d.Columns {
 		name := c.Provider
 		if len(d.Sides) > 1 {
-			name += " in " + c.Side
+			name += " in " + d.label(c.Side)
 		}
 		rows[0] = append(rows[0], escaped(name))
 	}
@@ -150,32 +199,108 @@ func (d *Document) rows(escaped func(string) string) [][]string {
 	return rows
 }
 
-// sideBySide gives the lines of the tables that show all columns, as many in each as fit into the width; none for a single column.
+// group is what one provider has on the sides: lines of one width, the first its name.
+type group struct {
+	lines []string
+	width int
+}
+
+// groups are the columns by provider, in the order in which they first stand.
+func (d *Document) groups() []group {
+	var names []string
+	columns := map[string][]Numbers{}
+	for _, c := range d.Columns {
+		if columns[c.Provider] == nil {
+			names = append(names, c.Provider)
+		}
+		columns[c.Provider] = append(columns[c.Provider], c)
+	}
+	var out []group
+	for _, name := range names {
+		var rows [][]string
+		if len(d.Sides) > 1 {
+			var heads []string
+			for _, c := range columns[name] {
+				heads = append(heads, escape.Line(d.label(c.Side)))
+			}
+			rows = append(rows, heads)
+		}
+		for _, metric := range reports.SideBySide {
+			var row []string
+			for _, c := range columns[name] {
+				row = append(row, Number(metric, c.Metrics[metric].Value))
+			}
+			rows = append(rows, row)
+		}
+		// The first column is aligned to the left; here all are numbers.
+		for i := range rows {
+			rows[i] = append([]string{""}, rows[i]...)
+		}
+		g := group{lines: append([]string{escape.Line(name)}, aligned(rows, "  ")...)}
+		for i, line := range g.lines {
+			if i > 0 {
+				g.lines[i] = strings.TrimPrefix(line, "  ")
+			}
+			g.width = max(g.width, utf8.RuneCountInString(g.lines[i]))
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// sideBySide gives the lines of the tables that show all columns, as many providers in each as fit into the width, and the sides of one together; none for a single column.
 func (d *Document) sideBySide(width int) [][]string {
 	if len(d.Columns) < 2 {
 		return nil
 	}
-	rows := d.rows(escape.Line)
+	heads := []string{"metric"}
+	if len(d.Sides) > 1 {
+		heads = []string{"", "metric"}
+	}
+	heads = append(heads, reports.SideBySide...)
+	corner := 0
+	for _, head := range heads {
+		corner = max(corner, utf8.RuneCountInString(head))
+	}
 	var tables [][]string
-	for first := 1; first < len(rows[0]); {
-		var fitting [][]string
-		last := first
-		for last < len(rows[0]) {
-			last++
-			part := make([][]string, len(rows))
-			for i, row := range rows {
-				part[i] = append([]string{row[0]}, row[first:last]...)
+	var table []string
+	used := 0
+	for _, g := range d.groups() {
+		if table == nil || used+2+g.width > width {
+			table = make([]string, len(heads))
+			for i, head := range heads {
+				table[i] = head + strings.Repeat(" ", corner-utf8.RuneCountInString(head))
 			}
-			if fitting != nil && utf8.RuneCountInString(aligned(part)[0]) > width {
-				last--
-				break
-			}
-			fitting = part
+			tables, used = append(tables, table), corner
 		}
-		tables = append(tables, aligned(fitting))
-		first = last
+		for i := range table {
+			table[i] += "  " + strings.Repeat(" ", g.width-utf8.RuneCountInString(g.lines[i])) + g.lines[i]
+		}
+		used += 2 + g.width
 	}
 	return tables
+}
+
+// wrapped breaks a sentence behind commas and semicolons where it is too long.
+func wrapped(text string, width int) []string {
+	var lines []string
+	line := ""
+	for rest := text; rest != ""; {
+		end := len(rest)
+		if i := strings.IndexAny(rest, ",;"); i >= 0 && strings.HasPrefix(rest[i+1:], " ") {
+			end = i + 2
+		} else if i >= 0 {
+			end = i + 1
+		}
+		part := rest[:end]
+		rest = rest[end:]
+		if line != "" && utf8.RuneCountInString(strings.TrimRight(line+part, " ")) > width && strings.HasSuffix(line, " ") {
+			lines = append(lines, strings.TrimRight(line, " "))
+			line = ""
+		}
+		line += part
+	}
+	return append(lines, line)
 }
 
 func span(s string) string {
@@ -255,8 +380,18 @@ func judged(m *results.Comparison) string {
 	return text
 }
 
+// title names the columns of a comparison, and their sides by their labels where there are more than two.
+func (d *Document) title(c *Comparison) string {
+	of := *c
+	of.Before.Side, of.Now.Side = d.label(c.Before.Side), d.label(c.Now.Side)
+	return of.title(len(d.Sides) > 2)
+}
+
 func (c *Comparison) title(sides bool) string {
 	before, now := c.Before.Provider, c.Now.Provider
+	if sides && before == now {
+		return now + ": " + c.Before.Side + " -> " + c.Now.Side
+	}
 	if sides {
 		before, now = before+" in "+c.Before.Side, now+" in "+c.Now.Side
 	}
@@ -408,7 +543,7 @@ func Short(s string, n int, all bool) string {
 }
 
 // aligned pads cells: the first column to the left, the others to the right. A character is taken to be one column wide.
-func aligned(rows [][]string) []string {
+func aligned(rows [][]string, between string) []string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
@@ -426,7 +561,7 @@ func aligned(rows [][]string) []string {
 				cells[i] = pad + cell
 			}
 		}
-		out[r] = strings.Join(cells, "  ")
+		out[r] = strings.Join(cells, between)
 	}
 	return out
 }

@@ -45,10 +45,8 @@ var fields = []field{
 		return text(string(r.Error.Kind))
 	}},
 	{"error", func(r *eval.Result) string {
-		if r.Error == nil {
-			return ""
-		}
-		return text(r.Error.Message)
+		message, _ := results.Problem(r)
+		return text(message)
 	}},
 	{"stop", func(r *eval.Result) string { return maybe(r.Stop) }},
 	{"cassette_state", func(r *eval.Result) string {

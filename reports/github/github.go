@@ -30,6 +30,7 @@ const (
 	MaxComment     = 64_000  // bytes; the host counts 65,536 characters
 	mostMessage    = 1_500   // characters of an annotation
 	mostPart       = 300     // characters of a text within one
+	mostProblem    = 600     // of what happened, whose end is the end of standard error
 )
 
 // Write writes github.md: the run for a comment, at most [MaxComment] bytes.
@@ -214,7 +215,7 @@ func (c *collector) collect() error {
 	}
 	c.flush()
 	for _, cause := range causes.List() {
-		if cause.Status == eval.Skipped {
+		if cause.Status == eval.Skipped || cause.Status == eval.Fail { // of what failed each item has a note of its own
 			continue
 		}
 		c.notes.add(without, func() annotation { return c.cause(cause) })
@@ -307,7 +308,11 @@ func (c *collector) look(line *eval.Result) {
 		what = append(what, "violates "+b)
 	}
 	if len(what) == 0 && line.Cause != nil {
-		what = append(what, *line.Cause)
+		text := *line.Cause
+		if message, _ := results.Problem(line); message != "" {
+			text += ": " + cut(message, mostProblem)
+		}
+		what = append(what, text)
 	}
 	head := line.Provider
 	if c.sum.Selected.Repeat > 1 || line.Repeat > 1 {
@@ -389,8 +394,11 @@ func (c *collector) cause(cause results.Cause) annotation {
 	if d := cause.Drift; d != nil {
 		text += fmt.Sprintf("\nat %s\nrecorded %s\nnow %s", d.Path, cut(d.Old, mostPart), cut(d.New, mostPart))
 	}
-	if e := cause.First.Error; e != nil {
-		text += "\n" + cut(e.Message, mostPart)
+	if cause.Message != "" {
+		text += "\n" + cut(cause.Message, mostProblem)
+	}
+	if cause.Hint != "" {
+		text += "\nhint: " + cause.Hint
 	}
 	return c.placed("", title, text)
 }

@@ -48,6 +48,7 @@ var policy = sync.OnceValue(func() string {
 var markup = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"line":  escape.Line, // untrusted text: what cannot be seen is shown as an escape
+		"lines": func(s string) []string { return strings.Split(s, "\n") },
 		"words": func(s string) string { return strings.ReplaceAll(s, "_", " ") },
 	}).Parse(asset("page.tmpl")))
 })

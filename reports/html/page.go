@@ -233,7 +233,7 @@ type (
 		Counts                           [][]string // per status: its name, then one number a provider
 		Regression                       *regressionView
 		Moves                            []moveView
-		Causes                           []causeView
+		Faults, Causes                   []causeView
 		Invariants                       []results.Invariant
 		Flaky                            []flakyView
 		Quarantined                      []results.Quarantine
@@ -267,9 +267,9 @@ type (
 		More       int
 	}
 	causeView struct {
-		Text, Message, Path, Old, New string
-		Items                         []itemLink
-		More, Count                   int
+		Text, Message, Hint, Path, Old, New string
+		Items                               []itemLink
+		More, Count                         int
 	}
 	flakyView struct {
 		Provider, Share string
@@ -479,8 +479,10 @@ func (s *section) cause(v *view, c results.Cause) {
 	if d := c.Drift; d != nil {
 		row.Path, row.Old, row.New = d.Path, d.Old, d.New
 	}
-	if e := c.First.Error; e != nil {
-		row.Message = e.Message
+	row.Message, row.Hint = c.Message, c.Hint
+	if c.Status == eval.Fail {
+		v.Faults = append(v.Faults, row)
+		return
 	}
 	v.Causes = append(v.Causes, row)
 }

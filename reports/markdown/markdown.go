@@ -30,6 +30,7 @@ const MaxBytes = 60_000
 const (
 	mostAnswer  = 200 // characters of an answer
 	mostText    = 300 // characters of any other text
+	mostMessage = 600 // of what happened, whose end is the end of standard error
 	mostChecks  = 5   // failed checks or violations of a result
 	mostColumns = 8   // providers beside each other
 	leastShare  = 2_000
@@ -93,7 +94,7 @@ func Within(w io.Writer, run *results.Run, _ reports.Options, most int) error {
 			return err
 		}
 		// What the sink refuses is reported by the last flush.
-		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), r.columns(), r.faults(), &r.disagree, &r.other, &r.failed, r.causes(), r.notes()}, most))
+		_, _ = out.WriteString(fit([]*section{r.verdict(), &r.worse, &r.violations, &r.better, r.numbers(), r.columns(), r.faults(), &r.disagree, &r.other, &r.failed, r.causes("### Programs that failed\n\n", true), r.causes("### Without a verdict\n\n", false), r.notes()}, most))
 		return nil
 	})
 }
@@ -482,10 +483,13 @@ var marks = map[string]string{results.CompareRegressed: "❌", results.CompareNo
 
 func cell(s string) string { return escape.Cell(compare.Short(s, mostText, false)) }
 
-// causes says once why lines got no verdict.
-func (r *report) causes() *section {
+// causes says once why lines got no verdict, or how programs under test failed them.
+func (r *report) causes(head string, failed bool) *section {
 	sec := &section{what: "causes"}
 	for _, c := range r.groups.List() {
+		if failed != (c.Status == eval.Fail) {
+			continue
+		}
 		text := string(c.Status)
 		for _, part := range []string{c.Cause, c.Detail} {
 			if part != "" {
@@ -496,13 +500,16 @@ func (r *report) causes() *section {
 		if d := c.Drift; d != nil {
 			entry += fmt.Sprintf("\n  - at %s\n  - recorded %s\n  - now %s", short(d.Path), short(d.Old), short(d.New))
 		}
-		if e := c.First.Error; e != nil {
-			entry += "\n  - " + short(e.Message)
+		if c.Message != "" {
+			entry += "\n  - " + escape.Code(compare.Short(c.Message, mostMessage, false))
+		}
+		if c.Hint != "" {
+			entry += "\n  - hint: " + short(c.Hint)
 		}
 		sec.add("%s", entry)
 	}
 	if sec.total > 0 {
-		sec.head = "### Without a verdict\n\n"
+		sec.head = head
 	}
 	return sec
 }

@@ -395,11 +395,11 @@ func (p *printer) causes(list []results.Cause) {
 			p.field("recorded", d.Old)
 			p.field("now", d.New)
 		}
-		if e := c.First.Error; e != nil {
-			p.whole("message", e.Message)
-			if e.Hint != nil {
-				p.whole("hint", *e.Hint)
-			}
+		if c.Message != "" {
+			p.whole("message", c.Message)
+		}
+		if c.Hint != "" {
+			p.whole("hint", c.Hint)
 		}
 		if c.Status == eval.Stale && c.Cause != eval.CauseDrift && c.First.Cassette != nil {
 			p.field("cassette", c.First.Cassette.File)
@@ -426,9 +426,15 @@ func (p *printer) field(name, value string) {
 	p.line("%s%s", p.paint(dim, label(name)), text)
 }
 
-// whole writes a named value of untrusted text, however long: what it says last may be what matters.
+// whole writes a named value of untrusted text, however long: what it says last may be what matters. Its lines stay lines.
 func (p *printer) whole(name, value string) {
-	p.line("%s%s", p.paint(dim, label(name)), escape.Line(value))
+	for i, line := range strings.Split(value, "\n") {
+		head := p.paint(dim, label(name))
+		if i > 0 {
+			head = strings.Repeat(" ", width(label(name)))
+		}
+		p.line("%s%s", head, escape.Line(line))
+	}
 }
 
 func label(name string) string { return fmt.Sprintf("  %-9s ", name+":") }

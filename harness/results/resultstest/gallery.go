@@ -42,7 +42,9 @@ var gallery = []verdict{
 	{item: "a warning only", status: eval.Pass, edit: func(line *eval.Result, _, _ int) {
 		line.Invariants = eval.Invariants{Held: 3, Violations: []eval.Violation{{Name: "sql-bound", Severity: eval.SeverityWarn, Events: []int{4}, Evidence: "a literal in the text", At: "evals/shared/safety.yaml:9:3"}}}
 	}},
-	{item: "agent-breaks", status: eval.Fail, cause: eval.CauseAgent},
+	{item: "agent-breaks", status: eval.Fail, cause: eval.CauseAgent, edit: func(line *eval.Result, _, repeat int) {
+		line.Error = &eval.ErrorInfo{Kind: eval.ErrTarget, Message: fmt.Sprintf("the program ended with code 1: worker %d\n\x1b[2J<b>ValueError</b>: no such order", 4000+repeat)}
+	}},
 	{item: "goes-round", status: eval.Fail, cause: eval.CauseIterations, edit: func(line *eval.Result, _, _ int) { line.Stop = ptr("max_iterations") }},
 	{item: "too-dear", status: eval.Fail, cause: eval.CauseLimit},
 	{item: "too-slow", status: eval.Fail, cause: eval.CauseTimeout},
@@ -70,9 +72,14 @@ var gallery = []verdict{
 		line.Cassette.Drift = []eval.Drift{{Class: "tool-description", Request: 1, Path: "$.tools[0].description", Old: "Contacts", New: "Contacts of a patient", Action: "warn"}}
 	}},
 	{item: "judge-babbles", status: eval.Unjudged, cause: eval.CauseJudgeAnswer, edit: unjudge},
-	{item: "check-crashes", status: eval.Unjudged, cause: eval.CauseCheckCrash, edit: unjudge},
+	{item: "check-crashes", status: eval.Unjudged, cause: eval.CauseCheckCrash, edit: func(line *eval.Result, _, _ int) {
+		line.Score = nil
+		line.Checks[0].Status, line.Checks[0].Score, line.Checks[0].Reason = eval.CheckUnjudged, nil, "the program ended with code 1: \x1b[31mTraceback\nModuleNotFoundError: No module named 'numpyy'"
+	}},
 	{item: "interrupted", status: eval.NotRun, cause: eval.CauseInterrupted},
-	{item: "no-money-left", status: eval.NotRun, cause: eval.CauseBudget},
+	{item: "no-money-left", status: eval.NotRun, cause: eval.CauseBudget, edit: func(line *eval.Result, _, _ int) {
+		line.Error = &eval.ErrorInfo{Kind: eval.ErrBudget, Message: (&results.Budget{LimitUSD: money.Dollar, SpentUSD: money.Dollar * 9 / 10, NextUSD: money.Dollar / 5}).String()}
+	}},
 	{item: "skipped", status: eval.Skipped, cause: eval.CauseDataset},
 	{item: "huge", status: eval.Fail, cause: eval.CauseCheck, edit: func(line *eval.Result, _, _ int) {
 		line.Output = ptr(strings.Repeat("0123456789 漢字 ", 4000))

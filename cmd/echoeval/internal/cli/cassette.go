@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/echoeval/echoeval/core/failure"
+	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/cassette"
+	"github.com/echoeval/echoeval/harness/results"
 	"github.com/echoeval/echoeval/reports/escape"
 )
 
@@ -138,10 +140,7 @@ func newCassetteShow(s *State) *cobra.Command {
 		Use: "show FILE", Short: "Show what a cassette holds, request by request", Args: between(1, 1, "a cassette file"),
 		Example: "  echoeval cassette show fixtures/cassettes/quickstart/openai_gpt-4o-mini/mends-a-typo.yaml",
 		RunE: func(_ *cobra.Command, args []string) error {
-			file, err := cassette.Load(s.path(args[0]), args[0])
-			if errors.Is(err, fs.ErrNotExist) {
-				return failure.WithHint(failure.New(failure.Input, "%s: there is no such file", args[0]), "echoeval cassette ls DATASET lists them")
-			}
+			file, err := loadCassette(s.path(args[0]), args[0])
 			if err != nil {
 				return err
 			}
@@ -151,6 +150,31 @@ func newCassetteShow(s *State) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&bodies, "bodies", false, "print requests and responses whole")
 	return cmd
+}
+
+// loadCassette reads a cassette that a user names. What is none at all is no cassette that cannot be read, but the wrong name.
+func loadCassette(path, name string) (*cassette.File, error) {
+	file, err := cassette.Load(path, name)
+	const list = "echoeval cassette ls DATASET lists the cassettes"
+	switch info, statErr := os.Stat(path); {
+	case err == nil:
+		return file, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, failure.WithHint(failure.New(failure.Input, "%s: there is no such file", name), list)
+	case statErr == nil && info.IsDir():
+		return nil, failure.WithHint(failure.New(failure.Input, "%s is a folder", name), "name the files in it: %s/*.yaml", strings.TrimSuffix(name, "/"))
+	}
+	data, readErr := os.ReadFile(path)
+	if readErr != nil {
+		return nil, err
+	}
+	switch n, parseErr := strict.Parse(name, data); {
+	case parseErr != nil || n.Kind() == strict.Mapping && !n.Get("interactions").IsZero():
+		return nil, err
+	case !n.Get("items").IsZero():
+		return nil, failure.WithHint(failure.New(failure.Input, "%s is a dataset and no cassette", name), "%s", results.Command("echoeval", "cassette", "ls", name))
+	}
+	return nil, failure.WithHint(failure.New(failure.Input, "%s is no cassette: it has no interactions", name), list)
 }
 
 func describeCassette(file *cassette.File, bodies bool) string {

@@ -88,10 +88,7 @@ func scrub(s *State, file string, detector *secret.Detector, redactions []casset
 	if resolved, err := filepath.EvalSymlinks(target); err == nil {
 		target = resolved
 	}
-	f, err := cassette.Load(target, file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, failure.WithHint(failure.New(failure.Input, "%s: there is no such file", file), "echoeval cassette ls DATASET lists them")
-	}
+	f, err := loadCassette(target, file)
 	if err != nil {
 		return nil, err
 	}

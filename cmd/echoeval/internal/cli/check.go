@@ -164,7 +164,7 @@ func (c *checking) items() (map[string]asked, error) {
 	if c.opts.dataset == "" {
 		return nil, nil
 	}
-	d, err := openDataset(c.s, c.opts.dataset)
+	d, err := openDataset(c.s, c.opts.dataset, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -190,7 +190,7 @@ func driftChoices() []string {
 func named(s *State, args []string) []*dataset.Dataset {
 	var out []*dataset.Dataset
 	for _, file := range args {
-		if d, err := openDataset(s, file); err == nil {
+		if d, err := openDataset(s, file, nil); err == nil {
 			out = append(out, d)
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/echoeval/echoeval/core/eval"
@@ -11,7 +12,6 @@ import (
 	"github.com/echoeval/echoeval/harness/gate"
 	"github.com/echoeval/echoeval/harness/replay"
 	"github.com/echoeval/echoeval/harness/results"
-	"github.com/echoeval/echoeval/harness/stats"
 )
 
 // outlook is what a run would take.
@@ -24,14 +24,17 @@ type outlook struct {
 	Judging int `json:"judge_questions"`
 	// RunsMost is how many there are if every verdict stays open to the last repeat.
 	RunsMost int `json:"runs_most"`
-	// DetectableDrop is the smallest drop of the pass rate that a run like this sees against another, at 80 % power, if repeats of an item are as unlike as its pass rate of AssumedPassRate allows: that of the baseline, or the worst there is.
-	DetectableDrop  float64 `json:"detectable_drop"`
-	AssumedPassRate float64 `json:"assumed_pass_rate"`
+	// DetectableDrop is the smallest drop of the pass rate that a run like this sees against another, at 80 % power, on the column that sees least. A column is taken to be as it was in the baseline, else in the newest run of the dataset that has it.
+	DetectableDrop float64 `json:"detectable_drop"`
+	// Assumed says that of some column nothing is known, which is taken to pass on half of the items: the worst there is.
+	Assumed bool `json:"assumed"`
 	// Recorded is how many of the runs ask a vendor, at most where only what is stale is recorded.
 	Recorded spending `json:"recorded"`
 	AtMost   bool     `json:"at_most"`
 	// Missing is how many of the runs have no cassette. In a replay they are stale.
 	Missing int `json:"missing"`
+	// MissingKeys names the variables of keys that the run needs and that are not set; null in a replay, which needs none.
+	MissingKeys []string `json:"missing_keys"`
 	// OverBudget says that it is more than --max-cost allows.
 	OverBudget bool `json:"over_budget"`
 }
@@ -44,8 +47,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	look.AssumedPassRate = p.reference.passRate()
-	look.DetectableDrop = p.sees(look.AssumedPassRate)
+	look.DetectableDrop, look.Assumed = p.sees()
 	for c, err := range p.experiment.Cassettes() {
 		if err != nil {
 			return err
@@ -68,6 +70,7 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 			return err
 		}
 		look.Recorded = e.spending
+		look.MissingKeys = append([]string{}, missingKeys(s, p.providers(), p.up)...)
 	}
 	if limit, err := money.FromFloat(o.maxCost); err == nil && o.maxCost > 0 && look.Recorded.CostUSD != nil {
 		look.OverBudget = *look.Recorded.CostUSD > limit
@@ -101,7 +104,13 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	if look.Judging > 0 {
 		text += ", " + count(look.Judging, "question") + " of checks"
 	}
+	if len(look.MissingKeys) > 0 {
+		text += "; not set: " + strings.Join(look.MissingKeys, ", ")
+	}
 	text += ", sees " + gate.Whole(results.Number(look.DetectableDrop))
+	if look.Assumed {
+		text += " if half of the items pass"
+	}
 	if look.OverBudget {
 		text += fmt.Sprintf("; more than --max-cost %v", o.maxCost)
 	}
@@ -121,34 +130,71 @@ func has(n int) string {
 	return fmt.Sprintf("%d have", n)
 }
 
-// sees is the smallest drop of the pass rate that the planned run sees.
-func (p *planned) sees(rate float64) float64 {
+// sees is the smallest drop of the pass rate that the planned run sees on the column that sees least; assumed says that it goes by a rate of one half.
+func (p *planned) sees() (drop float64, assumed bool) {
 	head := p.experiment.Head()
-	repeats := float64(head.Lines) / float64(max(1, head.Selected.Items*len(head.Providers)))
-	spread := stats.DiscordantSpread(rate*(1-rate), rate*(1-rate)) / math.Sqrt(repeats)
-	n := p.experiment.Clusters()
-	drop, ok := stats.DetectableDrop(stats.Design{Spread: spread, Pairs: n, Clusters: n, Verdict: 1 / repeats, Rate: rate}, stats.Confidence)
-	if !ok {
-		return 1
+	clusters, repeats := p.experiment.Clusters(), float64(head.Lines)/float64(max(1, head.Selected.Items*len(head.Providers)))
+	earlier := p.earlier()
+	for _, c := range head.Providers {
+		own, known := p.reference.detectable(c.ID, clusters, repeats)
+		if !known {
+			own, known = detectableAsIn(earlier, c.ID, clusters, repeats)
+		}
+		if !known {
+			own, assumed = results.Detectable(0.25, 0.5, clusters, repeats), true
+		}
+		drop = max(drop, own)
 	}
-	return math.Round(drop*1e6) / 1e6
+	return drop, assumed
 }
 
-// passRate is that of the baseline, with one more item that may fall either way; the worst there is where there is no baseline.
-func (r *reference) passRate() float64 {
-	sum, n := 0.0, 0.0
-	if r != nil {
-		for i := range r.file.Items {
-			if passed, of := r.file.Items[i].Judged(); of > 0 {
-				sum += float64(passed) / float64(of)
-				n++
+// detectable is what a run sees on a column whose pass rate is that of the baseline.
+func (r *reference) detectable(provider string, clusters int, repeats float64) (float64, bool) {
+	if r == nil {
+		return 0, false
+	}
+	sum, n := 0.0, 0
+	for i := range r.file.Items {
+		item := &r.file.Items[i]
+		if passed, of := item.Judged(); item.Provider == provider && of > 0 {
+			sum += float64(passed) / float64(of)
+			n++
+		}
+	}
+	return results.Detectable(results.Spread(sum, sum, n), sum/float64(max(1, n)), clusters, repeats), n > 0
+}
+
+// earlier is the summary of the newest run of the dataset, nil where there is none that can be read.
+func (p *planned) earlier() *results.Summary {
+	dir, err := results.Resolve(p.runs, p.dataset.Name)
+	if err != nil {
+		return nil
+	}
+	run, err := results.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer run.Close()
+	return &run.Summary
+}
+
+// detectableAsIn is what an earlier run has seen on a column, for as many items and repeats as are planned now.
+func detectableAsIn(s *results.Summary, provider string, clusters int, repeats float64) (float64, bool) {
+	if s == nil {
+		return 0, false
+	}
+	for _, power := range s.Power {
+		if power.Provider != provider || power.Metric != "pass_rate" || power.DetectableDrop == nil {
+			continue
+		}
+		for _, c := range s.Providers {
+			if m := c.Metrics["pass_rate"]; c.ID == provider && m.Clusters > 0 && clusters > 0 {
+				was := float64(*power.DetectableDrop) * math.Sqrt(float64(m.Clusters)*float64(max(1, s.Selected.Repeat)))
+				return min(1, was/math.Sqrt(float64(clusters)*repeats)), true
 			}
 		}
 	}
-	if n == 0 {
-		return 0.5
-	}
-	return (sum + 1) / (n + 2)
+	return 0, false
 }
 
 // price says what is known of the cost.

@@ -34,6 +34,7 @@ type runOptions struct {
 	sample       string
 	shard        string
 	maxCost      float64
+	spent        money.USD // by the run that is resumed
 	providers    []string
 	set          []string
 	repeat       string
@@ -329,7 +330,7 @@ func (o *runOptions) budget(cols []experiment.Column, mode replay.Mode) (*experi
 			return nil, failure.WithHint(failure.At(c.Provider.Pos, failure.Input, "--max-cost: no price is known for provider %s", c.Provider.ID), "price: {input: USD, output: USD} per million tokens in its entry")
 		}
 	}
-	return experiment.NewBudget(limit), nil
+	return experiment.NewBudget(limit, o.spent), nil
 }
 
 // modes are what --mode takes.
@@ -373,6 +374,9 @@ func chooseProviders(d *dataset.Dataset, flags []string) ([]dataset.Provider, er
 		}
 		name, model, ok := strings.Cut(flag, ":")
 		if _, known := vendors[name]; !ok || !known || model == "" {
+			if d.Unsure() {
+				continue // it may be one that is wrong
+			}
 			ids := d.SharedNames()
 			for _, p := range own {
 				ids = append(ids, p.ID)

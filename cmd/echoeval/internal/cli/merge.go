@@ -72,8 +72,11 @@ func merge(s *State, names []string, out string, asJSON bool, opts reports.Optio
 	if err != nil {
 		return failure.Input, err
 	}
-	lines := 0
+	lines, goOn := 0, ""
 	for _, shard := range shards {
+		if goOn == "" && !shard.Summary.Complete {
+			goOn = "echoeval run --resume " + quote(s.show(shard.Dir)) // the merged run is none that can go on
+		}
 		then, now := shard.Manifest.Plan, p.experiment.Head()
 		lines += then.Lines
 		then.Lines, now.Inputs = now.Lines, then.Inputs
@@ -100,7 +103,7 @@ func merge(s *State, names []string, out string, asJSON bool, opts reports.Optio
 	if err := p.reference.save(dir); err != nil {
 		return failure.Internal, err
 	}
-	summary, warnings, err := p.experiment.Merge(dir, shards, p.judge(o, ""))
+	summary, warnings, err := p.experiment.Merge(dir, shards, p.judge(o, goOn))
 	if err != nil {
 		return failure.Internal, err
 	}
@@ -189,7 +192,7 @@ func openShards(s *State, names []string) ([]*results.Run, error) {
 }
 
 // unequal are the flags in which shards may differ: what does not change results.
-var unequal = slices.Concat(resumable, []string{"shard", "max-cost"})
+var unequal = slices.Concat(resumable, []string{"shard"})
 
 func part(run *results.Run) int {
 	i, _, _ := strings.Cut(*run.Manifest.Shard, "/")

@@ -3,10 +3,13 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/secret"
@@ -36,15 +39,57 @@ type planned struct {
 	shard      string // I/N, "" for the whole
 	reference  *reference
 	record     string // the command that records the dataset again, as it was selected
+	up         upstreams
 	bar        *progress
 	finished   finishedRun // once the run has ended
 }
 
-// openDataset reads a dataset with everything that the command knows.
-func openDataset(s *State, file string, set ...string) (*dataset.Dataset, error) {
+// openDataset reads a dataset with everything that the command knows. beyond is [dataset.Options.Beyond].
+func openDataset(s *State, file string, beyond func(*dataset.Dataset, *strict.Problems), set ...string) (*dataset.Dataset, error) {
+	if _, err := os.Stat(s.path(file)); errors.Is(err, fs.ErrNotExist) {
+		return nil, noDataset(s, file)
+	}
 	options := datasetOptions(s)
-	options.Set, options.Temp = set, s.temp()
+	options.Set, options.Temp, options.Beyond = set, s.temp(), beyond
 	return dataset.Open(s.path(file), options)
+}
+
+// noDataset says that there is no such dataset file, and which was meant: one of the project's, by its path, or by its name without folder and ending, or one that lies there.
+func noDataset(s *State, file string) error {
+	err := failure.New(failure.Input, "dataset file %s does not exist", file)
+	stem := func(path string) string {
+		base := filepath.Base(path)
+		return strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	var known []string
+	if project, err := currentProject(s); err == nil {
+		for _, name := range project.Datasets {
+			known = append(known, s.show(filepath.Join(project.Root, filepath.FromSlash(name))))
+		}
+	}
+	for _, folder := range []string{filepath.Dir(s.path(file)), s.path("datasets")} {
+		beside, _ := filepath.Glob(filepath.Join(folder, "*.yaml"))
+		for _, path := range beside {
+			known = append(known, s.show(path))
+		}
+	}
+	stems := map[string]string{}
+	var names []string
+	for _, path := range slices.Backward(known) { // the project's win
+		stems[stem(path)] = path
+		names = append(names, stem(path))
+	}
+	if near, ok := strict.Nearest(stem(file), names); ok {
+		return failure.WithHint(err, "did you mean %s?", quote(stems[near]))
+	}
+	if path, ok := stems[stem(file)]; ok {
+		return failure.WithHint(err, "did you mean %s?", quote(path))
+	}
+	if len(known) > 0 {
+		slices.Sort(known)
+		return failure.WithHint(err, "there are %s", strings.Join(slices.Compact(known), ", "))
+	}
+	return failure.WithHint(err, "a path is seen from the current folder; echoeval init makes a project")
 }
 
 // datasetOptions are the names that files may use.
@@ -85,7 +130,7 @@ func parseGates(d *dataset.Dataset) ([]gate.Gate, error) {
 		ids = append(ids, p.ID)
 	}
 	for _, g := range d.Gates {
-		if g.Provider != "" && !slices.Contains(ids, g.Provider) {
+		if g.Provider != "" && len(d.Providers) == 0 && !d.Unsure() && !slices.Contains(ids, g.Provider) { // else the dataset says so
 			errs = append(errs, failure.WithHint(failure.At(g.Pos, failure.Input, "gate %s: the dataset has no provider %q", g.Metric, g.Provider), "%s", strict.Suggest(g.Provider, ids)))
 		}
 		spec := gate.Spec{Metric: g.Metric, Bound: g.Bound, Off: g.Off, Provider: g.Provider, Tag: g.Tag, Check: g.Check, Pos: g.Pos}
@@ -110,105 +155,130 @@ func freezable(s *State, o *runOptions, d *dataset.Dataset, opts *experiment.Opt
 	return nil
 }
 
+// setting is what the flags of a run say, read once.
+type setting struct {
+	mode       replay.Mode
+	up         upstreams
+	drift      map[cassette.Class]replay.Action
+	recordedAt time.Time
+}
+
+func (o *runOptions) setting() (w setting, err error) {
+	if err = o.check(); err != nil {
+		return w, err
+	}
+	if w.mode, err = parseMode(o.mode); err != nil {
+		return w, err
+	}
+	if w.up, err = parseUpstreams(o.upstream); err != nil {
+		return w, err
+	}
+	if w.drift, err = parseDrift(o.drift); err != nil {
+		return w, err
+	}
+	if w.mode != replay.Extend && !o.stale && slices.Contains(slices.Collect(maps.Values(w.drift)), replay.GoLive) {
+		return w, usage("echoeval record DATASET --stale", "--drift CLASS=live is for --mode extend and record --stale")
+	}
+	w.recordedAt, err = o.recorded()
+	return w, err
+}
+
+// plan reads a dataset and makes it ready to run. The error joins all that is wrong with it and with what it needs.
 func plan(s *State, o *runOptions, file string) (*planned, error) {
-	if err := o.check(); err != nil {
-		return nil, err
-	}
-	mode, err := parseMode(o.mode)
+	w, err := o.setting()
 	if err != nil {
 		return nil, err
 	}
-	up, err := parseUpstreams(o.upstream)
-	if err != nil {
-		return nil, err
-	}
-	drift, err := parseDrift(o.drift)
-	if err != nil {
-		return nil, err
-	}
-	if mode != replay.Extend && !o.stale && slices.Contains(slices.Collect(maps.Values(drift)), replay.GoLive) {
-		return nil, usage("echoeval record DATASET --stale", "--drift CLASS=live is for --mode extend and record --stale")
-	}
-	recordedAt, err := o.recorded()
-	if err != nil {
-		return nil, err
-	}
-	d, err := openDataset(s, file, o.set...)
-	if err != nil {
-		return nil, err
-	}
-	if d.Project.Prices != "" {
-		if _, err := pricesOf(d.Project)(); err != nil {
-			return nil, err
+	d, err := openDataset(s, file, func(d *dataset.Dataset, problems *strict.Problems) {
+		p := &planned{}
+		opts, errs := p.prepare(s, o, w, d)
+		for _, err := range errs {
+			problems.AddError(err)
 		}
+		experiment.Look(opts, problems)
+	}, o.set...)
+	if err != nil {
+		return nil, err
+	}
+	p := &planned{}
+	opts, errs := p.prepare(s, o, w, d)
+	if len(opts.Columns) == 0 && errors.Join(errs...) != nil {
+		return nil, errors.Join(errs...) // that there are none is said
+	}
+	p.experiment, err = experiment.New(opts)
+	if others := errors.Join(errs...); others != nil && errors.Is(err, experiment.ErrNothingSelected) {
+		return nil, others // an empty selection is passed over where another dataset has what is asked for
+	}
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// prepare fills in what is planned but for the experiment, whose options it returns beside all that is wrong.
+func (p *planned) prepare(s *State, o *runOptions, w setting, d *dataset.Dataset) (opts experiment.Options, errs []error) {
+	problem := func(err error) { errs = append(errs, err) }
+	if d.Project.Prices != "" {
+		_, err := pricesOf(d.Project)()
+		problem(err)
 	}
 	providers, err := chooseProviders(d, o.providers)
-	if err != nil {
-		return nil, err
-	}
-	dialled := mode
+	problem(err)
+	dialled := w.mode
 	if o.offline || o.dryRun {
 		dialled = replay.Replay
 	}
-	paid, err := runColumns(s, d, slices.Concat(providers, d.Roles), dialled, up, o)
-	if err != nil {
-		return nil, err
+	paid, err := runColumns(s, d, slices.Concat(providers, d.Roles), dialled, w.up, o)
+	problem(err)
+	n := len(providers)
+	if paid == nil {
+		n = 0
 	}
-	cols, roles := paid[:len(providers)], paid[len(providers):]
-	if err := noScriptJudges(roles); err != nil {
-		return nil, err
-	}
-	gates, gateErr := parseGates(d)
-	p := &planned{dataset: d, columns: cols, roles: roles, gates: gates, runs: filepath.Join(d.Root, ".echoeval", "runs")}
+	cols, roles := paid[:n], paid[n:]
+	problem(noScriptJudges(roles))
+	gates, err := parseGates(d)
+	problem(err)
+	*p = planned{dataset: d, columns: cols, roles: roles, gates: gates, up: w.up, runs: filepath.Join(d.Root, ".echoeval", "runs")}
 	if o.out != "" {
 		p.runs = s.path(o.out)
 	}
 	detector := detectorOf(s, d.Project)
+	drift := maps.Clone(w.drift)
 	for class, action := range d.Drift {
 		if _, given := drift[cassette.Class(class)]; !given {
 			drift[cassette.Class(class)] = replay.Action(action)
 		}
 	}
-	opts := experiment.Options{
-		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Embedders: ofRole(roles, dataset.RoleEmbed), Tools: tools, Mode: mode, OnlyStale: o.stale,
+	opts = experiment.Options{
+		Dataset: d, Columns: cols, Users: ofRole(roles, dataset.RoleUser), Judges: ofRole(roles, dataset.RoleJudge), Embedders: ofRole(roles, dataset.RoleEmbed), Tools: tools, Mode: w.mode, OnlyStale: o.stale,
 		Timeout:     o.timeout,
-		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: recordedAt, AllowLeftover: o.leftover, Drift: drift,
+		Concurrency: o.concurrency, Seed: o.seed, RecordedAt: w.recordedAt, AllowLeftover: o.leftover, Drift: drift,
 		Traces: results.Keep(o.traces), Temp: s.temp(),
 		Cassettes: cassetteFolder(s, d, o.cassettes), Quarantine: filepath.Join(d.Root, ".echoeval", "quarantine"),
 		Secrets: detector, Clock: s.Clock, ReplayOnly: o.replayOnly,
 		Programs: program.NewPool(program.Options{Root: d.Root, Environ: s.Environ, Redact: detector.Redact}),
 	}
-	if opts.Faults, err = faultPlan(s, o.faults); err != nil {
-		return nil, err
-	}
-	if opts.Repeat, opts.RepeatMax, err = o.repeats(); err != nil {
-		return nil, err
-	}
+	opts.Faults, err = faultPlan(s, o.faults)
+	problem(err)
+	opts.Repeat, opts.RepeatMax, err = o.repeats()
+	problem(err)
 	if opts.Freeze = experiment.Freeze(o.freeze); opts.Freeze != experiment.FreezeNothing {
 		opts.Frozen = cassetteFolder(s, d, "")
-		if err := freezable(s, o, d, &opts); err != nil {
-			return nil, err
-		}
+		problem(freezable(s, o, d, &opts))
 	}
-	if err := up.check(cols); err != nil {
-		return nil, err
-	}
-	if opts.Targets, err = targets(s, d, cols, o, mode, dialled, up, detector.Redact); err != nil {
-		return nil, err
-	}
-	if opts.Selection, err = o.selection(p); err != nil {
-		return nil, err
-	}
-	if opts.Budget, err = o.budget(paid, mode); err != nil {
-		return nil, err
-	}
+	problem(w.up.check(cols))
+	opts.Targets, err = targets(s, d, cols, o, w.mode, dialled, w.up, detector.Redact)
+	problem(err)
+	opts.Selection, err = o.selection(p)
+	problem(err)
+	opts.Budget, err = o.budget(paid, w.mode)
+	problem(err)
 	if opts.Shard.N > 0 {
 		p.shard = opts.Shard.String()
 		p.gates = gate.OfShard(p.gates)
 	} else if o.compared {
-		if p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates)); err != nil {
-			return nil, err
-		}
+		p.reference, err = newReference(s, d, o.baseline, gate.Drops(p.gates))
+		problem(err)
 		opts.Needs.Repeats, opts.Needs.Metric, opts.Needs.Pos = gate.Repeats(p.gates)
 	}
 	opts.Parts, opts.Over = gate.Limits(p.gates), gate.Over(p.gates)
@@ -231,14 +301,10 @@ func plan(s *State, o *runOptions, file string) (*planned, error) {
 		p.bar = newProgress(s, o.verbose)
 		opts.Progress = p.bar.update
 	}
-	p.experiment, err = experiment.New(opts)
-	if err := errors.Join(err, gateErr); err != nil {
-		return nil, err
-	}
-	return p, nil
+	return opts, errs
 }
 
-// runColumns makes the columns of a run, those of programs under test among them, in the order of the providers.
+// runColumns makes the columns of a run, those of programs under test among them, in the order of the providers. Where some cannot be dialled, all are returned beside the error; where one cannot be made at all, none.
 func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode replay.Mode, up upstreams, o *runOptions) ([]experiment.Column, error) {
 	targetOf := func(p dataset.Provider) *dataset.Target {
 		if p.Role != "" {
@@ -248,10 +314,10 @@ func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode
 	}
 	asked := slices.DeleteFunc(slices.Clone(providers), func(p dataset.Provider) bool { return targetOf(p) != nil })
 	built, err := columns(s, d.Project, asked, mode, up, o.allowNetwork, cmp.Or(o.concurrency, experiment.DefaultConcurrency))
-	if err != nil {
+	if len(built) != len(asked) {
 		return nil, err
 	}
-	var out []experiment.Column
+	out := make([]experiment.Column, 0, len(providers))
 	for _, p := range providers {
 		if t := targetOf(p); t != nil {
 			out = append(out, targetColumn(d.Project, p, t))
@@ -259,7 +325,7 @@ func runColumns(s *State, d *dataset.Dataset, providers []dataset.Provider, mode
 		}
 		out, built = append(out, built[0]), built[1:]
 	}
-	return out, nil
+	return out, err
 }
 
 // ofRole are the columns of a role, by id.

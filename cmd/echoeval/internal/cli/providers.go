@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -175,11 +176,13 @@ func unknownVendor(name string) error {
 	return failure.WithHint(err, "choose one of %s", strings.Join(vendorNames(), ", "))
 }
 
-// columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all.
+// columns makes the columns of a run: one for each provider, with the transport that dials it where the mode dials at all. The error joins what is wrong with each of them; of those that are asked at the same door only the first is named. Columns that cannot be dialled are among those returned, so that the rest of a plan can be looked at; of an unknown vendor there is none at all.
 //
 // Columns of one vendor, key and address share the transport, and so the number of requests that may be under way, limit or the lowest that one of them sets.
 func columns(s *State, project *dataset.Project, providers []dataset.Provider, mode replay.Mode, up upstreams, allowNetwork bool, limit int) ([]experiment.Column, error) {
 	var out []experiment.Column
+	var errs []error
+	closed := map[string]bool{} // doors that cannot be opened
 	shared := map[string]http.RoundTripper{}
 	limits := map[string]transport.Limits{}
 	for _, p := range providers {
@@ -191,7 +194,7 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 			return nil, unknownVendor(p.Vendor)
 		}
 		if p.API != "" && !v.apis {
-			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has one way to be asked, and takes no api", p.ID, p.Vendor), "leave out the key api")
+			errs = append(errs, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has one way to be asked, and takes no api", p.ID, p.Vendor), "leave out the key api"))
 		}
 		if p.Role == dataset.RoleEmbed && v.embed == nil {
 			return nil, failure.WithHint(failure.At(p.Pos, failure.Input, "provider %s: %s has no embeddings", p.ID, p.Vendor), "choose one of %s", strings.Join(embedding(), ", "))
@@ -225,18 +228,19 @@ func columns(s *State, project *dataset.Project, providers []dataset.Provider, m
 		}
 		if mode != replay.Replay && !v.scripted {
 			key := door(s, p)
-			if shared[key] == nil {
+			if shared[key] == nil && !closed[key] {
 				live, err := dial(s, asked, v, up[p.Vendor], mode, allowNetwork)
 				if err != nil {
-					return nil, err
+					errs, closed[key] = append(errs, err), true
+				} else {
+					shared[key] = transport.Limiter(limits[key], live)
 				}
-				shared[key] = transport.Limiter(limits[key], live)
 			}
 			c.Live = transport.ForModel(p.Model, shared[key])
 		}
 		out = append(out, c)
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // nowhere sends nothing: what can be said of a provider before it is dialled.
@@ -377,15 +381,31 @@ func (v vendor) keyName(s *State) string {
 	return v.keyEnv
 }
 
-// missingKey names the variable of a key that a recording would need and that is not set; "" where none is missing.
-func missingKey(s *State, p dataset.Provider) string {
+// missingKey names the variable of a key that asking the provider would need and that is not set; "" where none is missing. upstream is what is dialled in its place, or nil.
+func missingKey(s *State, p dataset.Provider, upstream *url.URL) string {
 	v := vendors[p.Vendor]
 	name := cmp.Or(p.APIKeyEnv, v.keyName(s))
-	base, err := url.Parse(cmp.Or(p.BaseURL, v.base))
-	if v.scripted || name == "" || s.Getenv(name) != "" || err != nil || loopback(base) {
+	if v.sign != nil && name == accessKey && s.Getenv(accessKey) != "" && p.APIKeyEnv == "" {
+		name = secretKey
+	}
+	if upstream == nil {
+		upstream, _ = url.Parse(cmp.Or(p.BaseURL, v.base))
+	}
+	if v.scripted || name == "" || s.Getenv(name) != "" || upstream != nil && loopback(upstream) {
 		return ""
 	}
 	return name
+}
+
+// missingKeys names the variables of all keys that asking the providers would need and that are not set, sorted.
+func missingKeys(s *State, providers []dataset.Provider, up upstreams) []string {
+	missing := map[string]bool{}
+	for _, p := range providers {
+		if name := missingKey(s, p, up[p.Vendor]); name != "" {
+			missing[name] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(missing))
 }
 
 // proxyName names the variable that says which proxy an address is reached through, and what it says; the first of the names where none is set.

@@ -40,8 +40,9 @@ type checkedProvider struct {
 	Model *string `json:"model"`
 	// Answered is null where nothing was asked.
 	Answered *bool `json:"answered"`
-	// Error says why there was no answer.
+	// Error says why there was no answer, Hint what can be done about it; null where nothing is known.
 	Error *string `json:"error"`
+	Hint  *string `json:"hint"`
 }
 
 type providersCheck struct {
@@ -118,6 +119,9 @@ func (o *providersCheck) run(ctx context.Context, s *State) error {
 			if err != nil {
 				text := err.Error()
 				list[i].Error = &text
+				if hints := failure.Hints(err); len(hints) > 0 {
+					list[i].Hint = &hints[0]
+				}
 				code = failure.Unavailable
 			}
 		}
@@ -158,6 +162,7 @@ func probe(ctx context.Context, s *State, p dataset.Provider, up upstreams) erro
 	if err != nil {
 		return err
 	}
+	model = hinted{model, hintFor(s, p, v, up[p.Vendor])}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	one := 1
@@ -195,9 +200,14 @@ func (o *providersCheck) print(s *State, list []checkedProvider, asked int) erro
 		if _, err := fmt.Fprintln(s.Stdout, line); err != nil {
 			return unwritable(err)
 		}
+		if c.Hint != nil {
+			if _, err := fmt.Fprintf(s.Stderr, "hint: %s: %s\n", c.Name, escape.Line(*c.Hint)); err != nil {
+				return unwritable(err)
+			}
+		}
 	}
 	if o.live && asked == 0 {
-		if _, err := fmt.Fprintln(s.Stderr, "no provider has a key: nothing was asked"); err != nil {
+		if _, err := fmt.Fprintln(s.Stderr, "no provider has a key: nothing was asked\nhint: echoeval providers ls names the variables of the keys"); err != nil {
 			return unwritable(err)
 		}
 	}

@@ -67,6 +67,7 @@ func (o *runOptions) afterAll(s *State, list []finishedRun) error {
 		if err := errors.Join(reportTo(s, runs, r, s.path(path)), closeAll(runs)); err != nil {
 			return err
 		}
+		o.wrote(s, name, s.path(path))
 	}
 	out := s.Stdout
 	if o.asJSON {

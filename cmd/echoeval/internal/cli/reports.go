@@ -45,8 +45,8 @@ func reportNames() []string {
 	return names
 }
 
-// writeReport writes FORMAT into the run's reports/ folder, or FORMAT=PATH to that path.
-func writeReport(s *State, run *results.Run, flag string) error {
+// writeReport writes FORMAT into the run's reports/ folder, or FORMAT=PATH to that path, and says where unless the run is quiet.
+func (o *runOptions) writeReport(s *State, run *results.Run, flag string) error {
 	name, path, given := strings.Cut(flag, "=")
 	r, err := reports.Find(reporters, name)
 	if err != nil {
@@ -62,7 +62,18 @@ func writeReport(s *State, run *results.Run, flag string) error {
 	default:
 		path = filepath.Join(run.Dir, "reports", r.File)
 	}
-	return reportTo(s, []*results.Run{run}, r, path)
+	if err := reportTo(s, []*results.Run{run}, r, path); err != nil {
+		return err
+	}
+	o.wrote(s, name, path)
+	return nil
+}
+
+// wrote says where a report went.
+func (o *runOptions) wrote(s *State, format, path string) {
+	if !o.quiet {
+		fmt.Fprintf(s.Stderr, "report %s: %s\n", format, escape.Line(s.show(path)))
+	}
 }
 
 // reportTo writes runs, of which there are several only for a kind that takes them, to a file.
@@ -103,15 +114,13 @@ func runsFolder(s *State, out string) string {
 }
 
 func resolveRun(s *State, out, name string) (string, error) {
-	if dir := s.path(name); isFolder(dir) {
-		return results.Resolve(filepath.Dir(dir), dir)
+	switch info, err := os.Stat(s.path(name)); {
+	case err == nil && info.IsDir():
+		return results.Resolve(filepath.Dir(s.path(name)), s.path(name))
+	case err == nil && filepath.Base(name) != results.LatestName:
+		return "", usage("name its folder, its id, latest, or a dataset by its name: echoeval show latest", "%s is a file, and no run", name)
 	}
 	return results.Resolve(runsFolder(s, out), name)
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 // openRun opens a run by folder, id, latest, or dataset.

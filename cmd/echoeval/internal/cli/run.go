@@ -139,7 +139,7 @@ func (p *planned) start(ctx context.Context, s *State, k kind, o *runOptions, fl
 	started := s.Clock.Now()
 	id, dir, err := results.NewFolder(p.runs, started, p.dataset.Name)
 	if err != nil {
-		return failure.Internal, failure.WithHint(err, "is %s writable? --out names another folder", s.show(p.runs))
+		return failure.Internal, err
 	}
 	manifest := results.Manifest{
 		ID: id, Tool: results.Tool{Version: version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}, Started: started, Host: s.Hostname,
@@ -194,7 +194,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 		return failure.Internal, failure.WithHint(failure.WithCode(err, failure.Internal), "what is finished is kept: echoeval run --resume %s", quote(s.show(dir)))
 	}
 	finished := s.Clock.Now()
-	manifest.Finished, manifest.Warnings = &finished, warnings
+	manifest.Finished, manifest.Warnings, manifest.SpentUSD = &finished, warnings, p.experiment.Spent()
 	if err := results.WriteManifest(dir, manifest); err != nil {
 		return failure.Internal, err
 	}
@@ -213,7 +213,7 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	}
 	for _, f := range o.formats {
 		if !o.shared(f) {
-			errs = append(errs, writeReport(s, run, f))
+			errs = append(errs, o.writeReport(s, run, f))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -222,17 +222,15 @@ func (p *planned) finish(ctx context.Context, s *State, o *runOptions, dir strin
 	if !o.quiet && code == failure.Cassette {
 		p.withoutKey(s, summary)
 	}
+	if c := summary.Counts; !o.quiet && o.stale && summary.Cassettes.Fresh > 0 && summary.Cassettes.Fresh+c.Skipped == c.Total() && summary.Cost.SpentNowUSD == 0 {
+		fmt.Fprintf(s.Stderr, "nothing was stale: no vendor was asked, and it cost nothing; the verdict is that of %s\n", count(summary.Cassettes.Fresh, "recording"))
+	}
 	return code, nil
 }
 
 // withoutKey says what can be done about recordings that do not fit where they cannot be made again for want of a key.
 func (p *planned) withoutKey(s *State, summary *results.Summary) {
-	var missing []string
-	for _, c := range p.columns {
-		if name := missingKey(s, c.Provider); name != "" && !slices.Contains(missing, name) {
-			missing = append(missing, name)
-		}
-	}
+	missing := missingKeys(s, p.providers(), p.up)
 	if len(missing) == 0 {
 		return
 	}
@@ -248,6 +246,15 @@ func (p *planned) withoutKey(s *State, summary *results.Summary) {
 	if serve != "" {
 		fmt.Fprintf(s.Stderr, "hint: no key?%s shows the old answers; a model on this machine needs none: provider compat\n", serve)
 	}
+}
+
+// providers are those that the run asks, judges and simulated users included.
+func (p *planned) providers() []dataset.Provider {
+	var out []dataset.Provider
+	for _, c := range slices.Concat(p.columns, p.roles) {
+		out = append(out, c.Provider)
+	}
+	return out
 }
 
 // resume goes on with a run: dataset and flags are those of its manifest.
@@ -272,8 +279,11 @@ func resume(ctx context.Context, s *State, k kind, o *runOptions, flags []string
 			return failure.WithHint(failure.New(failure.Input, "--%s cannot be changed by a resumed run", name), "dataset and flags are taken from the run; allowed are --%s", strings.Join(resumable, ", --"))
 		}
 		words = append(words, flag)
+		if name == "max-cost" { // a further resumption keeps it
+			manifest.Flags = append(withoutFlags(manifest.Flags, []string{name}), flag)
+		}
 	}
-	again := &runOptions{}
+	again := &runOptions{spent: manifest.SpentUSD}
 	set := pflag.NewFlagSet("resume", pflag.ContinueOnError)
 	again.flags(set, kind{use: "run", mode: k.mode})
 	if err := set.Parse(words); err != nil {
@@ -319,7 +329,7 @@ func startMode(command string) string {
 }
 
 // resumable are the flags that a resumed run may be given anew.
-var resumable = []string{"concurrency", "out", "json", "all", "quiet", "verbose", "no-color", "format", "allow-network", "fail-on"}
+var resumable = []string{"concurrency", "out", "json", "all", "quiet", "verbose", "no-color", "format", "allow-network", "fail-on", "max-cost"}
 
 // findDataset looks for the dataset's file from the run's folder and from the current one upwards.
 func findDataset(s *State, dir, file string) (string, error) {

@@ -67,12 +67,18 @@ func (s *State) width(f *os.File) int {
 
 // Getenv returns the value of an environment variable, "" where it is not set. Of several entries the last counts.
 func (s *State) Getenv(name string) string {
+	value, _ := s.lookupEnv(name)
+	return value
+}
+
+// lookupEnv says beside that whether the variable is set at all.
+func (s *State) lookupEnv(name string) (value string, set bool) {
 	for _, entry := range slices.Backward(s.Environ) {
 		if key, value, ok := strings.Cut(entry, "="); ok && key == name {
-			return value
+			return value, true
 		}
 	}
-	return ""
+	return "", false
 }
 
 // tableWidth is the width that tables are made for.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -49,6 +50,7 @@ func targets(s *State, d *dataset.Dataset, cols []experiment.Column, o *runOptio
 		return nil, nil
 	}
 	opts := target.Options{Root: d.Root, Environ: s.Environ, Mode: string(mode), Seed: o.seed, Redact: redact}
+	var errs []error
 	opts.Local = func(vendor string) bool { return up[vendor] != nil && loopback(up[vendor]) }
 	if dialled != replay.Replay {
 		doors := &doors{state: s, up: up, closed: s.ci() && !o.allowNetwork, mode: mode, limit: o.concurrency, open: map[target.Service]http.RoundTripper{}}
@@ -56,13 +58,28 @@ func targets(s *State, d *dataset.Dataset, cols []experiment.Column, o *runOptio
 			if c.Target == nil {
 				continue
 			}
-			if err := doors.check(c); err != nil {
-				return nil, err
-			}
+			errs = append(errs, doors.check(c), unset(s, c.Target))
 		}
 		opts.Live = doors.dial
 	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	return target.NewPool(opts), nil
+}
+
+// unset refuses a program that is to be given variables which there are not.
+func unset(s *State, t *dataset.Target) error {
+	var names []string
+	for _, name := range t.EnvFrom {
+		if _, set := s.lookupEnv(name); !set {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return failure.WithHint(failure.At(t.Pos, failure.Input, "the target is passed variables that are not set: %s", strings.Join(names, ", ")), "export them (an empty value will do), or take them out of env_from; a replay needs none")
 }
 
 // check refuses an address in place of a service that no program of the run has.

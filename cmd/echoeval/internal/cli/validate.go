@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -172,7 +173,11 @@ func validateFile(s *State, file string) (validated, error) {
 	v := validated{Kind: "unknown", Warnings: []problem{}}
 	in, err := os.Open(s.path(file))
 	if err != nil {
-		return v, failure.WithHint(failure.New(failure.Input, "%s cannot be read: %s", file, failure.Reason(err)), "check the path")
+		hint := "check the path"
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = strings.Join(failure.Hints(noDataset(s, file)), "; ")
+		}
+		return v, failure.WithHint(failure.New(failure.Input, "%s cannot be read: %s", file, failure.Reason(err)), "%s", hint)
 	}
 	defer in.Close()
 	if info, err := in.Stat(); err == nil && info.IsDir() {

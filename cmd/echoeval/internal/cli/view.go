@@ -69,3 +69,8 @@ func isRunFolder(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, results.ManifestFile))
 	return err == nil && info.Mode().IsRegular()
 }
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
