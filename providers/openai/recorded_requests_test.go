@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/echoeval/echoeval/core/llm"
 	"github.com/echoeval/echoeval/core/tool"
 	"github.com/echoeval/echoeval/providers/openai"
+	"github.com/echoeval/echoeval/providers/providertest"
 )
 
 // keeper keeps the body of a request and answers it.
@@ -281,50 +281,6 @@ func (a *asked) message(m map[string]any) (message conversation.Message, reasoni
 	return conversation.Assistant("m", parts...), reasoning, true
 }
 
-// unlike names the places at which two trees differ.
-func unlike(path string, got, want any) (places []string) {
-	if a, ok := got.(map[string]any); ok {
-		if b, ok := want.(map[string]any); ok {
-			all := maps.Clone(a)
-			maps.Copy(all, b)
-			for _, key := range slices.Sorted(maps.Keys(all)) {
-				places = append(places, unlike(path+"."+key, a[key], b[key])...)
-			}
-			return places
-		}
-	}
-	if a, ok := got.([]any); ok {
-		if b, ok := want.([]any); ok && len(a) == len(b) {
-			for i := range a {
-				places = append(places, unlike(fmt.Sprintf("%s[%d]", path, i), a[i], b[i])...)
-			}
-			return places
-		}
-	}
-	x, isNumber := got.(json.Number)
-	y, alsoNumber := want.(json.Number)
-	if isNumber && alsoNumber {
-		f, err := x.Float64()
-		g, err2 := y.Float64()
-		if err == nil && err2 == nil && f == g {
-			return nil // 0 and 0.0
-		}
-	}
-	if !reflect.DeepEqual(got, want) {
-		places = append(places, fmt.Sprintf("%s: %v, recorded %v", path, got, want))
-	}
-	return places
-}
-
-func decoded(data []byte) map[string]any {
-	GinkgoHelper()
-	d := json.NewDecoder(strings.NewReader(string(data)))
-	d.UseNumber()
-	var v map[string]any
-	Expect(d.Decode(&v)).To(Succeed(), "%s", data)
-	return v
-}
-
 var _ = Describe("recorded requests of chat completions", func() {
 	It("are built the same again from our conversation, but for what is listed", func() {
 		why := map[string]string{
@@ -348,7 +304,7 @@ var _ = Describe("recorded requests of chat completions", func() {
 		for _, format := range formats {
 			for _, r := range recordings(format) {
 				seen++
-				a := asked{found: found, body: decoded(r.Request)}
+				a := asked{found: found, body: providertest.Object(r.Request)}
 				req, reasoning, ok := a.request()
 				if !ok {
 					continue
@@ -358,14 +314,14 @@ var _ = Describe("recorded requests of chat completions", func() {
 				Expect(err).NotTo(HaveOccurred())
 				_, err = llm.Generate(context.Background(), m, req)
 				Expect(err).NotTo(HaveOccurred(), r.File)
-				got := decoded(k.body)
+				got := providertest.Object(k.body)
 				delete(got, "stream_options")
 				for _, m := range got["messages"].([]any) {
 					if m := m.(map[string]any); m["role"] == "assistant" && m["content"] == "" {
 						delete(m, "content")
 					}
 				}
-				for _, place := range unlike("", got, a.body) {
+				for _, place := range providertest.Unlike(got, a.body) {
 					wrong = append(wrong, r.Format+"/"+r.File+": "+place)
 				}
 				same++

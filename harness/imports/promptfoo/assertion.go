@@ -21,6 +21,7 @@ type assertion struct {
 	value     strict.Node
 	threshold strict.Node
 	weight    strict.Node
+	grader    strict.Node // who judges, where the assertion says so
 	metric    string
 	transform bool
 	pos       failure.Position
@@ -35,15 +36,17 @@ func (a assertion) label() string {
 
 // check is what became of an assertion: a check, or a comment in its place.
 type check struct {
-	kind    string
-	args    strict.Node // with the templates of a dataset; zero for a bare word
-	not     bool
-	weight  *float64
-	name    string
-	names   []string // of variables that the arguments use
-	comment string   // what to write instead; "" for a check
-	label   string   // the assertion's type, as it is counted
-	pos     failure.Position
+	kind   string
+	args   strict.Node // with the templates of a dataset; zero for a bare word
+	not    bool
+	weight *float64
+	// threshold is stated for graded checks alone.
+	threshold *float64
+	name      string
+	names     []string // of variables that the arguments use
+	comment   string   // what to write instead; "" for a check
+	label     string   // the assertion's type, as it is counted
+	pos       failure.Position
 }
 
 // asProgram is how code of the user becomes a check.
@@ -97,8 +100,11 @@ func (im *importer) assertion(n strict.Node, transformed bool, set string) []che
 		return []check{im.give(a, imports.Lost, "write the assertion out", "an assertion by reference")}
 	}
 	im.unknown(n, assertionKeys, "an assertion")
-	a := assertion{value: n.Get("value"), threshold: n.Get("threshold"), weight: n.Get("weight"), metric: n.Get("metric").Text(), pos: n.Pos()}
+	a := assertion{value: n.Get("value"), threshold: n.Get("threshold"), weight: n.Get("weight"), grader: n.Get("provider"), metric: n.Get("metric").Text(), pos: n.Pos()}
 	a.transform = transformed || !n.Get("transform").IsZero()
+	if key := n.Get("rubricPrompt"); !key.IsZero() {
+		im.note(imports.Lost, n.KeyPos("rubricPrompt"), "put what it asks for into the rubric", "rubricPrompt of an assertion")
+	}
 	kind := n.Get("type")
 	if kind.Kind() != strict.String {
 		a.kind = "(none)"
@@ -180,7 +186,11 @@ func (im *importer) convert(a assertion) check {
 		a.value = value
 	}
 	c := check{not: a.not, pos: a.pos, label: a.label()}
-	if why, hint := a.arguments(&c); why != "" {
+	arguments := a.arguments
+	if fate == byRubric {
+		arguments = func(c *check) (string, string) { return im.rubric(a, c) }
+	}
+	if why, hint := arguments(&c); why != "" {
 		class := imports.Lost
 		if strings.HasPrefix(why, "an assertion that cannot fail") || strings.HasPrefix(why, "an assertion without") {
 			im.note(imports.Wrong, a.pos, hint, "%s: %s", a.label(), why)
@@ -191,7 +201,7 @@ func (im *importer) convert(a assertion) check {
 		return im.give(a, imports.Lost, "a dataset's template is {{name}} and nothing else: compute the value into a variable", "assertions with %s", problem)
 	}
 	if len(c.names) == 0 {
-		if why := c.wrong(c.args); why != "" {
+		if why := c.wrong(c.args, im.judgeIDs()); why != "" {
 			return im.give(a, imports.Lost, "", "%s: %s", a.label(), why)
 		}
 	}
@@ -219,7 +229,7 @@ func (im *importer) modifiers(a assertion, c *check) {
 	} else {
 		c.name = strings.ReplaceAll(strings.TrimSpace(a.metric), "#", "-")
 	}
-	if !a.threshold.IsZero() && a.kind != "cost" && a.kind != "latency" {
+	if !a.threshold.IsZero() && c.threshold == nil && a.kind != "cost" && a.kind != "latency" {
 		im.note(imports.Wrong, a.threshold.Pos(), "", "a threshold on %s, which has no effect", a.kind)
 	}
 }
@@ -467,12 +477,12 @@ func (c *check) template() (problem string) {
 }
 
 // wrong says why the check cannot be made with these arguments, their templates filled in.
-func (c *check) wrong(args strict.Node) string {
+func (c *check) wrong(args strict.Node, judges []string) string {
 	var p strict.Problems
 	args = args.MapStrings(func(n strict.Node) strict.Node {
 		return n.WithText(strings.ReplaceAll(n.Text(), `\{{`, "{{"))
 	})
-	score.Compile([]score.Spec{{Kind: c.kind, Args: args, Not: c.not, Name: "check"}}, score.Env{ToolsUnknown: true}, &p)
+	score.Compile([]score.Spec{{Kind: c.kind, Args: args, Not: c.not, Threshold: c.threshold, Name: "check"}}, score.Env{ToolsUnknown: true, Judges: judges}, &p)
 	all := p.All()
 	if len(all) == 0 {
 		return ""
@@ -547,6 +557,9 @@ func (c *check) write() imports.Value {
 	}
 	if c.name != "" {
 		v.Set("name", imports.Text(c.name))
+	}
+	if c.threshold != nil {
+		v.Set("threshold", imports.Number(*c.threshold))
 	}
 	if c.weight != nil {
 		v.Set("weight", imports.Number(*c.weight))

@@ -8,7 +8,8 @@ type fate int
 const (
 	convertible fate = iota
 	byCommand        // code of the user: a command check does it
-	byJudge          // asks a model
+	byRubric         // asks a model what a judge is asked
+	byJudge          // asks a model something else
 	missing          // there is no such check
 	byTools          // about the tools of the agent
 )
@@ -20,8 +21,8 @@ var assertionTypes = map[string]fate{
 
 	"javascript": byCommand, "python": byCommand, "ruby": byCommand, "webhook": byCommand,
 
-	"agent-rubric": byJudge, "answer-relevance": byJudge, "citation-faithfulness": byJudge, "classifier": byJudge, "context-faithfulness": byJudge, "context-recall": byJudge, "context-relevance": byJudge, "conversation-relevance": byJudge,
-	"factuality": byJudge, "g-eval": byJudge, "human": byJudge, "llm-rubric": byJudge, "max-score": byJudge, "model-graded-closedqa": byJudge, "model-graded-factuality": byJudge, "moderation": byJudge, "noise-sensitivity": byJudge, "pi": byJudge,
+	"agent-rubric": byJudge, "answer-relevance": byRubric, "citation-faithfulness": byJudge, "classifier": byJudge, "context-faithfulness": byJudge, "context-recall": byJudge, "context-relevance": byJudge, "conversation-relevance": byJudge,
+	"factuality": byRubric, "g-eval": byRubric, "human": byJudge, "llm-rubric": byRubric, "max-score": byJudge, "model-graded-closedqa": byRubric, "model-graded-factuality": byRubric, "moderation": byJudge, "noise-sensitivity": byJudge, "pi": byJudge,
 	"search-rubric": byJudge, "research-rubric": byJudge, "select-best": byJudge, "similar": byJudge, "similar:cosine": byJudge, "similar:dot": byJudge, "similar:euclidean": byJudge, "trajectory:goal-success": byJudge, "video-rubric": byJudge,
 
 	"bleu": missing, "character-count": missing, "contains-html": missing, "contains-sql": missing, "contains-xml": missing, "ends-with": missing, "finish-reason": missing, "gleu": missing, "guardrails": missing, "is-html": missing, "is-refusal": missing, "is-sql": missing,

@@ -41,6 +41,8 @@ type importer struct {
 
 	prompts  []prompt
 	columns  []column
+	judges   []judge
+	grader   strict.Node // that of the test which is being read
 	defaults test
 	tests    []test
 	repeat   string

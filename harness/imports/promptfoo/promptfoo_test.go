@@ -204,6 +204,42 @@ var _ = DescribeTable("an assertion becomes a check", func(assertion, check stri
 	Entry(nil, `{type: word-count, value: {min: 2, max: 5}}`, `regex: "^\\s*(?:\\S+\\s+){1,4}\\S+\\s*$"`),
 )
 
+var _ = DescribeTable("an assertion that asks a model becomes a check by a judge", func(assertion, check, judges string) {
+	r := of("defaultTest: {options: {provider: openai:gpt-4.1}}\ntests: [{vars: {q: hi, list: a}, assert: [" + assertion + "]}]\n")
+	data := string(r.Files[0].Data)
+	oneLine := func(s string) string { return strings.Join(strings.Fields(s), " ") } // what is long stands on several
+	Expect(oneLine(data)+" ").To(ContainSubstring(" - "+oneLine(check)+" "), text(r))
+	Expect(data).To(ContainSubstring(judges), text(r))
+	Expect(r.Report.Sum()).To(Equal(imports.Count{Type: "all", Total: 1, Converted: 1}))
+	Expect(notes(r, imports.Changed)).To(ContainElement(ContainSubstring("the judge has instructions of its own")))
+	compiled, err := valid(r)
+	Expect(err).NotTo(HaveOccurred(), text(r))
+	Expect(compiled).To(Equal(1))
+},
+	Entry(nil, `{type: llm-rubric, value: Is kind}`, `{judge: {rubric: Is kind, verdict: pass, provider: judge}, threshold: 1}`, `{id: judge, provider: openai, model: gpt-4.1, role: judge}`),
+	Entry(nil, `{type: llm-rubric, value: "Answers {{ q }}", threshold: 0.6, weight: 2, metric: m}`, `{judge: {rubric: "Answers {{q}}", provider: judge}, name: m, threshold: 0.6, weight: 2}`, ""),
+	Entry(nil, `{type: llm-rubric, value: x, threshold: 0}`, `{judge: {rubric: x, verdict: pass, provider: judge}, threshold: 1}`, ""),
+	Entry(nil, `{type: not-llm-rubric, value: Is rude}`, `{not: {judge: {rubric: Is rude, verdict: pass, provider: judge}}, threshold: 1}`, ""),
+	Entry(nil, `{type: llm-rubric, value: "Say: \"no\", and\nnothing else: {a}"}`, "judge:\n            rubric: |-\n              Say: \"no\", and\n              nothing else: {a}\n            verdict: pass\n            provider: judge\n          threshold: 1", ""),
+	Entry(nil, `{type: llm-rubric, value: x, provider: {id: "openai:o3", config: {temperature: 0}}}`, `{judge: {rubric: x, verdict: pass, provider: judge}, threshold: 1}`, `{id: judge, provider: openai, model: o3, temperature: 0, role: judge}`),
+	Entry(nil, `{type: llm-rubric, value: x, provider: {text: "openai:o3", embedding: "openai:embedding:x"}}`, `{judge: {rubric: x, verdict: pass, provider: judge}, threshold: 1}`, `{id: judge, provider: openai, model: o3, role: judge}`),
+	Entry(nil, `{type: model-graded-closedqa, value: Names a book}`, `{judge: {rubric: Names a book, verdict: pass, provider: judge}, threshold: 1}`, ""),
+	Entry(nil, `{type: g-eval, value: Is coherent}`, `{judge: {rubric: Is coherent, provider: judge}, threshold: 0.7}`, ""),
+	Entry(nil, `{type: g-eval, value: [Is coherent, Is short], threshold: 0.9}`, `{judge: {criteria: [Is coherent, Is short], provider: judge}, threshold: 0.9}`, ""),
+	Entry(nil, `{type: factuality, value: "Paris, {{list}}"}`, "judge:\n            rubric: States nothing that disagrees with the facts of the reference. Saying less or more than it is right, and so is every difference of wording.\n            reference: Paris, {{list}}\n            verdict: pass\n            provider: judge\n          threshold: 1", ""),
+	Entry(nil, `{type: answer-relevance, threshold: 0.8}`, "judge: {rubric: \"Answers the question that was asked, and speaks of nothing else.\", provider: judge}\n        threshold: 0.8", ""),
+)
+
+var _ = It("a grader that nobody names is the one that promptfoo takes, and is said", func() {
+	r := of("tests:\n  - {vars: {q: hi}, assert: [{type: llm-rubric, value: a}]}\n  - {vars: {q: ho}, options: {provider: \"openai:o3\"}, assert: [{type: llm-rubric, value: a}, {type: llm-rubric, value: b, provider: \"openai:gpt-4.1\"}]}\n")
+	Expect(string(r.Files[0].Data)).To(And(
+		ContainSubstring("{id: judge, provider: openai, model: gpt-4o, role: judge}"), ContainSubstring("{id: judge-2, provider: openai, model: o3, role: judge}"), ContainSubstring("{id: judge-3, provider: openai, model: gpt-4.1, role: judge}"),
+		ContainSubstring("{judge: {rubric: a, verdict: pass, provider: judge}, threshold: 1}"), ContainSubstring("{judge: {rubric: a, verdict: pass, provider: judge-2}, threshold: 1}"), ContainSubstring("{judge: {rubric: b, verdict: pass, provider: judge-3}, threshold: 1}")), text(r))
+	Expect(notes(r, imports.Changed)).To(ContainElement(ContainSubstring("no provider grades")))
+	_, err := valid(r)
+	Expect(err).NotTo(HaveOccurred(), text(r))
+})
+
 var _ = DescribeTable("an assertion that becomes none is counted and said", func(assertion string, class imports.Class, said string) {
 	r := of("tests: [{vars: {q: hi, list: [a, b]}, assert: [{type: contains, value: y},\n " + assertion + "]}]\n")
 	sum := r.Report.Sum()
@@ -215,7 +251,13 @@ var _ = DescribeTable("an assertion that becomes none is counted and said", func
 	Expect(notes(r, class)).To(ContainElement(MatchRegexp(`^`+config+`:4:\d+: `+said)), text(r))
 	Expect(string(r.Files[0].Data)).To(MatchRegexp(`(?m)^ +# (lost|to do|wrong) \(` + config + `:4\): `))
 },
-	Entry(nil, `{type: llm-rubric, value: kind}`, imports.Lost, "llm-rubric"),
+	Entry(nil, `{type: llm-rubric}`, imports.Wrong, "llm-rubric: an assertion without a text"),
+	Entry(nil, `{type: llm-rubric, value: kind, provider: "python:grade.py"}`, imports.Lost, "assertions by a grader that this version does not have"),
+	Entry(nil, `{type: llm-rubric, value: "{{ q | upper }}"}`, imports.Lost, "assertions with the filter upper"),
+	Entry(nil, `{type: answer-relevance}`, imports.Wrong, "answer-relevance: an assertion that cannot fail"),
+	Entry(nil, `{type: similar, value: x, threshold: 0.8}`, imports.Lost, "similar"),
+	Entry(nil, `{type: context-recall, value: x, threshold: 0.8}`, imports.Lost, "context-recall"),
+	Entry(nil, `{type: select-best, value: x}`, imports.Lost, "select-best"),
 	Entry(nil, `{type: javascript, value: output.length}`, imports.Todo, "javascript"),
 	Entry(nil, `{type: equals, value: file://check.py}`, imports.Todo, "assertions whose value is code"),
 	Entry(nil, `{type: contains, value: x, transform: output.text}`, imports.Todo, "assertions on a transformed answer"),
@@ -347,7 +389,7 @@ func FuzzImport(f *testing.F) {
 		}
 		d, err := dataset.Open(filepath.Join(dir, "x.yaml"), dataset.Options{Dir: dir, Vendors: vendors})
 		if err == nil {
-			err = d.Validate(func(item *dataset.Item, p *strict.Problems) { compile(item, p) })
+			err = d.Validate(func(item *dataset.Item, p *strict.Problems) { compile(item, judgesOf(d), p) })
 		}
 		if err != nil {
 			t.Fatalf("%s\n%s", failure.Render(err), r.Files[0].Data)

@@ -36,7 +36,8 @@ type test struct {
 	whole       bool // lists of variables are not taken apart
 	transformed bool
 	noDefaults  bool
-	skip        string // why it cannot be asked as it is
+	skip        string      // why it cannot be asked as it is
+	grader      strict.Node // who judges, where its options say so
 }
 
 func (t *test) get(name string) strict.Node {
@@ -164,7 +165,9 @@ func (im *importer) test(n strict.Node) test {
 	t := test{pos: n.Pos(), description: strings.TrimSpace(n.Get("description").Text())}
 	im.options(n.Get("options"), &t)
 	im.vars(n.Get("vars"), &t)
+	im.grader = t.grader
 	t.checks = im.assertions(n.Get("assert"), t.transformed || im.defaults.transformed)
+	im.grader = strict.Node{}
 	t.asserted = n.Get("assert").Len() > 0
 	if v := n.Get("threshold"); !v.IsZero() {
 		f, err := strconv.ParseFloat(v.Text(), 64)
@@ -228,8 +231,10 @@ func (im *importer) options(n strict.Node, t *test) {
 			im.note(imports.Lost, key.Pos(), "several turns are one item", "options.storeOutputAs")
 		case "runSerially", "disableConversationVar":
 			// Items never share anything, so that nothing is lost.
-		case "provider", "rubricPrompt", "factuality":
-			im.note(imports.Lost, key.Pos(), "they are about checks that ask a model", "options.%s", key.Name)
+		case "provider":
+			t.grader = v
+		case "rubricPrompt", "factuality":
+			im.note(imports.Lost, key.Pos(), "put what they ask for into the rubrics", "options.%s", key.Name)
 		case "response_format", "responseFormat":
 			im.note(imports.Lost, key.Pos(), "", "options.%s", key.Name)
 		}

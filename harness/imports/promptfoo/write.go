@@ -365,15 +365,7 @@ func (o *outcome) makeProviders(root *imports.Value) {
 			list.Append(imports.Text(c.id))
 			continue
 		}
-		v := imports.Map()
-		if c.id != c.vendor+":"+c.model {
-			v.Set("id", imports.Text(c.id))
-		}
-		v.Set("provider", imports.Text(c.vendor))
-		v.Set("model", imports.Text(c.model))
-		for _, f := range c.fields {
-			v.Set(f.Key, f.Value)
-		}
+		v := c.entry(c.id)
 		if len(o.agents) > 1 {
 			v.Set("agent", imports.Text(o.agentFile(o.system(c.prompt))))
 		}
@@ -387,7 +379,18 @@ func (o *outcome) makeProviders(root *imports.Value) {
 		}
 		lines = append(lines, line)
 	}
-	if list.Len() == 0 {
+	columns := list.Len()
+	for i := range o.judges {
+		if j := &o.judges[i]; j.problem == "" {
+			v := j.entry(j.id)
+			v.Set("role", imports.Text("judge"))
+			list.Append(v)
+		}
+	}
+	if columns == 0 {
+		if list.Len() > 0 {
+			root.Set("providers", list.Block())
+		}
 		for _, line := range append(lines, "No provider: add one, such as providers: [openai:gpt-4o-mini], or name one with --provider.") {
 			root.Comment(line)
 		}
@@ -867,7 +870,7 @@ func (o *outcome) unfit(r *row, c *check) bool {
 	if len(missing) > 0 {
 		return true
 	}
-	if why := c.wrong(args); why != "" {
+	if why := c.wrong(args, o.judgeIDs()); why != "" {
 		o.note(imports.Wrong, r.pos, "the check is left out", "%s: %s", c.kind, why)
 		return true
 	}
