@@ -154,7 +154,7 @@ var _ = Describe("a rule that is wrong", func() {
 		Entry("no form", "name: x", `rule.yaml:1:1: a rule has one of the keys rule, never, sequence, count | add it: rule: ..., never: ..., sequence: ... or count: ...`),
 		Entry("two forms", "{rule: 'true', never: {call: exec}}", `rule.yaml:1:16: a rule has one form, not both "rule" and "never" | write two rules`),
 		Entry("when without rule", "{never: {call: exec}, when: 'true'}", `rule.yaml:1:23: when stands beside rule, not beside never | write the condition into a rule of the form rule`),
-		Entry("an unknown key", "{never: {after: web_fetch, calls: exec}}", "rule.yaml:1:9: key \"call\" is missing | add it: call: ...\nrule.yaml:1:28: unknown key \"calls\" | did you mean \"call\"?"),
+		Entry("an unknown key", "{never: {after: web_fetch, calls: exec}}", "rule.yaml:1:28: unknown key \"calls\" | did you mean \"call\"?"),
 		Entry("after and from", "{never: {after: a, from: b, call: c}}", `rule.yaml:1:20: after and from stand side by side | from alone means: after it, and with something of it`),
 		Entry("an unknown exception", "{never: {after: a, call: c, unless: aproval}}", `rule.yaml:1:37: unknown exception "aproval" | did you mean "approval"?`),
 		Entry("an exception that is no expression", "{never: {after: a, call: c, unless: {user: '('}}}", "rule.yaml:1:44: missing closing ): `(` | expressions are of RE2: no look-around, no back-references"),
