@@ -77,7 +77,7 @@ var _ = Describe("providers check", func() {
 	It("has a list of models beside it, in which unknown is said", func() {
 		p := emptyProject()
 		o := p.succeed("providers", "ls", "--models")
-		Expect(o.stdout).To(And(HavePrefix("as of 20"), MatchRegexp(`openai +gpt-4o-mini +128000 +16384 +0\.15 +0\.6 +tools, images`), MatchRegexp(`openai +o3-mini +unknown +unknown +1\.1 +4\.4 +unknown\n`), MatchRegexp(`gemini +gemini-embedding-001 +unknown +unknown +unknown +unknown +embeddings\n`)))
+		Expect(o.stdout).To(And(HavePrefix("as of 20"), MatchRegexp(`openai +gpt-4o-mini +128000 +16384 +0\.15 +0\.6 +tools, images`), MatchRegexp(`openai +o3-mini +unknown +unknown +1\.1 +4\.4 +unknown\n`), MatchRegexp(`gemini +gemini-embedding-001 +2048 +unknown +0\.15 +0 +embeddings\n`), MatchRegexp(`bedrock +amazon\.nova-2-lite-v1:0 +1000000 +unknown +unknown +unknown +tools`)))
 		p.write("echoeval.yaml", "version: 1\nprices: own.yaml\n")
 		p.write("own.yaml", "version: 1\ndate: 2026-12-01\nsource: our contract\nprices: {openai: {gpt-4o-mini: unknown}}\nmodels: {openai: {gpt-4o-mini: {context: 5}}}\n")
 		p.succeed("validate", "own.yaml")

@@ -276,7 +276,7 @@ func listModels(s *State, asJSON bool) error {
 		}
 		return strconv.FormatFloat(*f, 'f', -1, 64)
 	}
-	if _, err := fmt.Fprintf(s.Stdout, "as of %s: %s\n%-10s %-30s %-9s %-8s %-9s %-9s %s\n", escape.Line(table.Date), escape.Line(table.Source), "provider", "model", "context", "output", "$/M in", "$/M out", "can"); err != nil {
+	if _, err := fmt.Fprintf(s.Stdout, "as of %s: %s\n%-10s %-47s %-9s %-8s %-9s %-9s %s\n", escape.Line(table.Date), escape.Line(table.Source), "provider", "model", "context", "output", "$/M in", "$/M out", "can"); err != nil {
 		return unwritable(err)
 	}
 	for _, l := range list {
@@ -284,7 +284,7 @@ func listModels(s *State, asJSON bool) error {
 		if l.Can != nil {
 			can = strings.Join(l.Can, ", ")
 		}
-		if _, err := fmt.Fprintf(s.Stdout, "%-10s %-30s %-9s %-8s %-9s %-9s %s\n", escape.Line(l.Vendor), escape.Line(l.Model), count(l.Context), count(l.Output), dollars(l.Input), dollars(l.Price), can); err != nil {
+		if _, err := fmt.Fprintf(s.Stdout, "%-10s %-47s %-9s %-8s %-9s %-9s %s\n", escape.Line(l.Vendor), escape.Line(l.Model), count(l.Context), count(l.Output), dollars(l.Input), dollars(l.Price), can); err != nil {
 			return unwritable(err)
 		}
 	}
