@@ -559,3 +559,17 @@ overrides:
 		Expect(p.expect(2, "validate", "d.yaml").stderr).To(ContainSubstring(`"soon" is no day`))
 	})
 })
+
+var _ = Describe("a command that there is not", func() {
+	DescribeTable("is named, and not its flags", func(name string, args ...string) {
+		o := emptyProject().expect(2, args...)
+		Expect(o.stderr).To(And(ContainSubstring("unknown command \""+name+"\""), MatchRegexp("(?m)^hint: ")))
+	},
+		Entry(nil, "juggle", "juggle", "latest", "--rules", "x.yaml"),
+		Entry(nil, "scrubb", "cassette", "scrubb", "--dry-run", "a.yaml"),
+	)
+
+	It("is none where the flag of a command is wrong", func() {
+		Expect(emptyProject().expect(2, "run", "x.yaml", "--rulse", "y").stderr).To(ContainSubstring("unknown flag: --rulse"))
+	})
+})

@@ -125,7 +125,7 @@ func Excerpt(s string) string {
 // Cut is a reply that ended too early, said in the words given: an error that is [io.ErrUnexpectedEOF].
 type Cut string
 
-// Error implements error.
+// Error implements error: it gives the words.
 func (c Cut) Error() string { return string(c) }
 
 // Unwrap makes the error an [io.ErrUnexpectedEOF].
