@@ -366,7 +366,7 @@ var _ = Describe("the action", func() {
 			Expect(filepath.Join(place, "pwned")).NotTo(BeAnExistingFile())
 		}
 	},
-		Entry("a substitution", map[string]string{"datasets": "$(touch pwned)"}, 2, "$(touch pwned): a dataset file ends in"),
+		Entry("a substitution", map[string]string{"datasets": "$(touch pwned)"}, 2, "dataset file $(touch pwned) does not exist"),
 		Entry("a second command", map[string]string{"datasets": "datasets/quickstart.yaml; touch pwned"}, 2, "touch pwned"),
 		Entry("quotes and backticks", map[string]string{"baseline": "git:`touch pwned`\"'"}, 2, "touch pwned"),
 		Entry("a flag among the datasets", map[string]string{"datasets": "--out=pwned"}, 2, "--out=pwned"),
