@@ -82,8 +82,8 @@ var _ = Describe("import", func() {
 		}
 		Expect(json.Unmarshal([]byte(o.stdout), &v)).To(Succeed())
 		Expect(v.Items).To(Equal(2))
-		Expect(v.Total.Total).To(Equal(4))
-		Expect(v.Total.Converted + v.Total.Todo + v.Total.Lost).To(Equal(4))
+		Expect(v.Total.Total).To(Equal(5))
+		Expect(v.Total.Converted + v.Total.Todo + v.Total.Lost).To(Equal(5))
 		Expect(v.Files).To(Equal([]string{"d.yaml"}))
 		Expect(v.Notes).NotTo(BeEmpty())
 	})

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -500,5 +501,75 @@ var _ = Describe("a comparison of runs", func() {
 		o := p.succeed("compare", runs[0], runs[1], "--format", "markdown")
 		Expect(strings.Count(o.stdout, runs[0])).To(Equal(1))
 		Expect(o.stdout).To(And(ContainSubstring("- A: `"+runs[0]+"`"), ContainSubstring("| `openai:gpt-4o-mini in B` |")))
+	})
+})
+
+var _ = Describe("an item in quarantine", func() {
+	items := func(until string) *project {
+		p := emptyProject()
+		p.write("crash.sh", "#!/bin/sh\nexit 3\n")
+		Expect(os.Chmod(p.path("crash.sh"), 0o755)).To(Succeed())
+		p.write("d.yaml", `version: 1
+name: d
+agent: {task: {description: Answer}}
+providers: [{id: s, provider: script}]
+items:
+  - {id: good, input: x, checks: [{contains: hi}], script: [{text: hi}]}
+  - {id: fails, input: x, checks: [{contains: no}], script: [{text: hi}]}
+  - {id: crashes, input: x, checks: [{command: [./crash.sh], name: tone}], script: [{text: hi}]}
+overrides:
+  - {match: "id != 'good'", quarantine: {owner: ana, until: `+until+`, reason: "lookup race, #812"}}
+`)
+		return p
+	}
+	day := func(days int) string { return time.Now().UTC().AddDate(0, 0, days).Format(time.DateOnly) }
+
+	It("runs and is shown, and counts for nothing but its invariants", func() {
+		p := items(day(1))
+		o := p.succeed("run", "d.yaml", "--mode", "live", "--format", "junit", "--format", "markdown", "--format", "html", "--format", "csv")
+		Expect(o.stdout).To(And(ContainSubstring("quarantined: fails, ana until "+day(1)+": lookup race, #812"), ContainSubstring("quarantined: crashes, ana until ")))
+		Expect(p.verdicts()).To(Equal(map[string]string{"good s": "pass", "fails s": "fail/check", "crashes s": "unjudged/check_crash"}))
+		for name, text := range p.files(p.last() + "/reports") {
+			if name != "junit.xml" && name != "results.csv" {
+				Expect(text).To(ContainSubstring("lookup race"), name)
+			}
+		}
+
+		By("which still gate")
+		p.edit("d.yaml", "{contains: no}], script: [{text: hi}]", "{contains: no}], script: [{call: {name: nope, args: {}}}, {text: hi}]")
+		o = p.expect(1, "run", "d.yaml", "--mode", "live")
+		Expect(o.stdout).To(ContainSubstring("gate invariant_violations of s: 1, bound == 0: failed"))
+	})
+
+	It("gates again once its day is over, and says so", func() {
+		p := items(day(-1))
+		o := p.expect(1, "run", "d.yaml", "--mode", "live")
+		Expect(o.stdout).To(And(ContainSubstring("quarantined: fails, ana until "+day(-1)+", over: it gates again: lookup race, #812"), ContainSubstring("could not be judged (check_crash tone)")))
+	})
+
+	It("has an owner, a day and a reason", func() {
+		p := items(day(1))
+		for _, part := range []string{"owner: ana, ", "until: " + day(1) + ", ", `, reason: "lookup race, #812"`} {
+			before := p.read("d.yaml")
+			p.edit("d.yaml", part, "")
+			Expect(p.expect(2, "validate", "d.yaml").stderr).To(MatchRegexp(`^error: d\.yaml:\d+:\d+: overrides\[0\]\.quarantine: key "\w+" is missing\n`))
+			p.write("d.yaml", before)
+		}
+		p.edit("d.yaml", day(1), "soon")
+		Expect(p.expect(2, "validate", "d.yaml").stderr).To(ContainSubstring(`"soon" is no day`))
+	})
+})
+
+var _ = Describe("a command that there is not", func() {
+	DescribeTable("is named, and not its flags", func(name string, args ...string) {
+		o := emptyProject().expect(2, args...)
+		Expect(o.stderr).To(And(ContainSubstring("unknown command \""+name+"\""), MatchRegexp("(?m)^hint: ")))
+	},
+		Entry(nil, "juggle", "juggle", "latest", "--rules", "x.yaml"),
+		Entry(nil, "scrubb", "cassette", "scrubb", "--dry-run", "a.yaml"),
+	)
+
+	It("is none where the flag of a command is wrong", func() {
+		Expect(emptyProject().expect(2, "run", "x.yaml", "--rulse", "y").stderr).To(ContainSubstring("unknown flag: --rulse"))
 	})
 })

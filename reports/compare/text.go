@@ -365,7 +365,7 @@ func p(m results.Comparison) string {
 func (c *Comparison) judged() []string {
 	var out []string
 	for i := range c.Metrics {
-		if m := &c.Metrics[i]; m.MaxDrop != nil {
+		if m := &c.Metrics[i]; m.MaxDrop != nil && m.Pairs > 0 { // without a pair the counts say so
 			out = append(out, judged(m))
 		}
 	}

@@ -84,6 +84,8 @@ func (p *planned) dryRun(s *State, o *runOptions) error {
 	}
 	text := fmt.Sprintf("%s: %s, %s in mode %s", look.Dataset, count(look.Items, "item"), runs, look.Mode)
 	switch {
+	case look.Runs == 0:
+		text += ": every item is skipped"
 	case head.Mode == string(replay.Replay):
 		text += ", nothing is dialled"
 		if look.Missing > 0 {

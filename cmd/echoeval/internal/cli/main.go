@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -120,6 +121,11 @@ func newRoot(s *State) *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		// The flags of a command that there is not are read as those of the one above it.
+		words := slices.DeleteFunc(slices.Clone(s.Args), func(arg string) bool { return strings.HasPrefix(arg, "-") })
+		if depth := strings.Count(cmd.CommandPath(), " "); cmd.HasSubCommands() && len(words) > depth {
+			return unknownCommand(cmd, words[depth])
+		}
 		text := err.Error()
 		if i := strings.Index(text, ": strconv."); i >= 0 {
 			text = text[:i] // what a parser of Go is called is of no use to who typed
