@@ -16,7 +16,7 @@ const promptfooConfig = `prompts: ['{{question}}']
 providers: [openai:gpt-4o-mini]
 tests:
   - vars: {question: Are you open?}
-    assert: [{type: icontains, value: "yes"}, {type: javascript, value: output.length < 9}, {type: similar, value: kind, threshold: 0.8}, {type: llm-rubric, value: kind}]
+    assert: [{type: icontains, value: "yes"}, {type: javascript, value: output.length < 9}, {type: select-best, value: kind}, {type: llm-rubric, value: kind}]
   - vars: {qestion: And tomorrow?}
     assert: [{type: contains, value: "yes"}]
 `
@@ -30,7 +30,7 @@ var _ = Describe("import", func() {
 			ContainSubstring("2 tests -> 2 items; prompts 1 x providers 1 -> 1 provider\n"),
 			ContainSubstring("converted 3 of 5 assertions; 1 to do by hand, 1 lost\n"),
 			ContainSubstring("to do: javascript (old/promptfooconfig.yaml:5:54)\n"),
-			ContainSubstring("lost: similar (old/promptfooconfig.yaml:5:100)\n"), ContainSubstring("changed: llm-rubric: the judge has instructions of its own"),
+			ContainSubstring("lost: select-best (old/promptfooconfig.yaml:5:100)\n"), ContainSubstring("changed: llm-rubric: the judge has instructions of its own"),
 			ContainSubstring(`wrong: variable "question" of the prompt is not defined (old/promptfooconfig.yaml:6:5)`), ContainSubstring(`did you mean "qestion"?`),
 			HaveSuffix("wrote datasets/support.yaml\nnext: echoeval validate datasets/support.yaml\n"),
 		))

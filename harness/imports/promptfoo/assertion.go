@@ -190,6 +190,9 @@ func (im *importer) convert(a assertion) check {
 	if fate == byRubric {
 		arguments = func(c *check) (string, string) { return im.rubric(a, c) }
 	}
+	if fate == byVectors {
+		arguments = func(c *check) (string, string) { return im.similar(a, c) }
+	}
 	if why, hint := arguments(&c); why != "" {
 		class := imports.Lost
 		if strings.HasPrefix(why, "an assertion that cannot fail") || strings.HasPrefix(why, "an assertion without") {
@@ -201,7 +204,7 @@ func (im *importer) convert(a assertion) check {
 		return im.give(a, imports.Lost, "a dataset's template is {{name}} and nothing else: compute the value into a variable", "assertions with %s", problem)
 	}
 	if len(c.names) == 0 {
-		if why := c.wrong(c.args, im.judgeIDs()); why != "" {
+		if why := c.wrong(c.args, im); why != "" {
 			return im.give(a, imports.Lost, "", "%s: %s", a.label(), why)
 		}
 	}
@@ -477,12 +480,12 @@ func (c *check) template() (problem string) {
 }
 
 // wrong says why the check cannot be made with these arguments, their templates filled in.
-func (c *check) wrong(args strict.Node, judges []string) string {
+func (c *check) wrong(args strict.Node, im *importer) string {
 	var p strict.Problems
 	args = args.MapStrings(func(n strict.Node) strict.Node {
 		return n.WithText(strings.ReplaceAll(n.Text(), `\{{`, "{{"))
 	})
-	score.Compile([]score.Spec{{Kind: c.kind, Args: args, Not: c.not, Threshold: c.threshold, Name: "check"}}, score.Env{ToolsUnknown: true, Judges: judges}, &p)
+	score.Compile([]score.Spec{{Kind: c.kind, Args: args, Not: c.not, Threshold: c.threshold, Name: "check"}}, score.Env{ToolsUnknown: true, Judges: im.judgeIDs(roleJudge), Embedders: im.judgeIDs(roleEmbed)}, &p)
 	all := p.All()
 	if len(all) == 0 {
 		return ""

@@ -47,12 +47,24 @@ func valid(result imports.Result) (int, error) {
 	return compiled, err
 }
 
+// judgesOf are the providers that judge, each behind its role.
 func judgesOf(d *dataset.Dataset) []string {
 	var judges []string
 	for _, p := range d.Roles {
-		judges = append(judges, p.ID)
+		judges = append(judges, p.Role+" "+p.ID)
 	}
 	return judges
+}
+
+// ofRole are the ids of a role.
+func ofRole(judges []string, role string) []string {
+	var ids []string
+	for _, j := range judges {
+		if id, ok := strings.CutPrefix(j, role+" "); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // compile compiles the checks of an item and returns how many there are.
@@ -61,7 +73,7 @@ func compile(item *dataset.Item, judges []string, p *strict.Problems) int {
 	for _, c := range item.Checks {
 		specs = append(specs, score.Spec{Kind: c.Kind, Args: c.Args, Name: c.Name, Not: c.Not, Weight: c.Weight, Threshold: c.Threshold, Required: c.Required, Pos: c.Pos})
 	}
-	return len(score.Compile(specs, score.Env{ToolsUnknown: true, Judges: judges}, p))
+	return len(score.Compile(specs, score.Env{ToolsUnknown: true, Judges: ofRole(judges, "judge"), Embedders: ofRole(judges, "embed")}, p))
 }
 
 var _ = Describe("the configurations handed out", func() {

@@ -11,10 +11,11 @@ import (
 	"github.com/echoeval/echoeval/harness/score"
 )
 
-// judge is a provider of role judge that the dataset needs.
+// judge is a provider of role judge or embed that the dataset needs.
 type judge struct {
 	column
-	key string // the grader as the configuration has it, JSON; "" for the one that promptfoo would choose
+	role string
+	key  string // the grader as the configuration has it, JSON; "" for the one that promptfoo would choose
 }
 
 // The rubrics that stand for assertions which bring none.
@@ -24,8 +25,79 @@ const (
 	relevant = "Answers the question that was asked, and speaks of nothing else."
 )
 
-// defaultThreshold is what g-eval asks for where no threshold is given.
-const defaultThreshold = 0.7
+// What is asked for where no threshold is given.
+const (
+	defaultThreshold = 0.7  // by g-eval
+	defaultCosine    = 0.75 // by similar
+)
+
+// roles of the providers that judge.
+const (
+	roleJudge = "judge"
+	roleEmbed = "embed"
+)
+
+// similar makes an assertion of a cosine a check by vectors. The check's score is (1 + cosine)/2, and so its threshold.
+func (im *importer) similar(a assertion, c *check) (why, hint string) {
+	text, isText := scalarText(a.value)
+	list, many := texts(a.value)
+	if (!isText || text == "") && (!many || len(list) == 0 || slices.Contains(list, "")) {
+		return "an assertion without a text as its value", ""
+	}
+	asked, given := im.judgeThreshold(a)
+	if !given {
+		asked = defaultCosine
+	}
+	reference := strict.NewString(text)
+	if !isText {
+		reference = listNode(list)
+	}
+	id, ok := im.embedderOf(a)
+	if !ok {
+		return "assertions by an embedder that this version does not have", "add a provider of role embed, then write {embedding_similarity: {reference: ...}, threshold: 0.85}"
+	}
+	asked = (1 + asked) / 2
+	c.kind, c.args, c.threshold = score.KindEmbedding, argument(`{"reference":%s,"provider":%s}`, reference, strict.NewString(id)), &asked
+	return "", ""
+}
+
+// embedderOf gives the id of the provider whose vectors an assertion compares.
+func (im *importer) embedderOf(a assertion) (id string, ok bool) {
+	var named strict.Node
+	for _, n := range []strict.Node{a.grader, im.grader, im.defaults.grader} {
+		if embedding := n.Get("embedding"); n.Kind() == strict.Mapping && !embedding.IsZero() {
+			n = embedding
+		}
+		if source := graderID(n); strings.Contains(source, ":embedding") {
+			named = n
+			break
+		}
+	}
+	j := judge{role: roleEmbed, column: column{pos: a.pos, vendor: "openai", model: "text-embedding-3-large"}}
+	if named.IsZero() {
+		return im.addJudge(j, "near", func(*judge) {
+			im.note(imports.Changed, a.pos, "name another under providers", "no provider embeds, and promptfoo takes one by the keys that it finds: here openai:text-embedding-3-large embeds")
+		})
+	}
+	j.key, j.pos, j.source = named.JSON(), named.Pos(), graderID(named)
+	return im.addJudge(j, "near", func(j *judge) {
+		vendor, rest, _ := strings.Cut(j.source, ":")
+		_, model, _ := strings.Cut(rest, ":")
+		j.vendor, j.model = vendor, model
+		if !slices.Contains(im.Vendors, vendor) || model == "" {
+			j.problem = "an embedder that this version does not have"
+			im.note(imports.Lost, j.pos, "", "embedder %q, which this version does not have", j.source)
+		}
+	})
+}
+
+// graderID is what a grader is called.
+func graderID(n strict.Node) string {
+	if n.Kind() == strict.Mapping {
+		return n.Get("id").Text()
+	}
+	return n.Text()
+}
 
 // rubric makes an assertion that asks a model a check by a judge. why says that there is none.
 func (im *importer) rubric(a assertion, c *check) (why, hint string) {
@@ -98,43 +170,43 @@ func (im *importer) judgeOf(a assertion) (id string, ok bool) {
 	if text := grader.Get("text"); grader.Kind() == strict.Mapping && grader.Get("id").IsZero() && !text.IsZero() {
 		grader = text // one model for texts, another for embeddings
 	}
-	key := ""
-	if !grader.IsZero() {
-		key = grader.JSON()
+	j := judge{role: roleJudge, column: column{pos: a.pos, vendor: "openai", model: "gpt-4o"}}
+	if grader.IsZero() {
+		return im.addJudge(j, roleJudge, func(*judge) {
+			im.note(imports.Changed, a.pos, "name another under providers", "no provider grades, and promptfoo takes one by the keys that it finds: here openai:gpt-4o judges")
+		})
 	}
-	if i := slices.IndexFunc(im.judges, func(j judge) bool { return j.key == key }); i >= 0 {
-		return im.judges[i].id, im.judges[i].problem == ""
-	}
-	j := judge{key: key, column: column{pos: a.pos, vendor: "openai", model: "gpt-4o"}}
-	if key == "" {
-		im.note(imports.Changed, a.pos, "name another under providers", "no provider grades, and promptfoo takes one by the keys that it finds: here openai:gpt-4o judges")
-	} else {
-		j.pos = grader.Pos()
-		j.source = grader.Text()
-		if grader.Kind() == strict.Mapping {
-			j.source = grader.Get("id").Text()
-		}
+	j.key, j.pos, j.source = grader.JSON(), grader.Pos(), graderID(grader)
+	return im.addJudge(j, roleJudge, func(j *judge) {
 		im.target(&j.column)
 		if j.problem == "" {
 			im.settings(&j.column, grader.Get("config"))
 		}
+	})
+}
+
+// addJudge takes a judge up, once for all that name it alike, and gives its id; it is filled in where it is new.
+func (im *importer) addJudge(j judge, name string, fill func(*judge)) (id string, ok bool) {
+	if i := slices.IndexFunc(im.judges, func(known judge) bool { return known.role == j.role && known.key == j.key }); i >= 0 {
+		return im.judges[i].id, im.judges[i].problem == ""
 	}
+	fill(&j)
 	taken := func(id string) bool {
 		return slices.ContainsFunc(im.columns, func(c column) bool { return c.id == id }) || slices.ContainsFunc(im.judges, func(j judge) bool { return j.id == id })
 	}
-	j.id = "judge"
+	j.id = name
 	for n := 2; taken(j.id); n++ {
-		j.id = fmt.Sprintf("judge-%d", n)
+		j.id = fmt.Sprintf("%s-%d", name, n)
 	}
 	im.judges = append(im.judges, j)
 	return j.id, j.problem == ""
 }
 
-// judgeIDs are the judges that there are, for looking at a check.
-func (im *importer) judgeIDs() []string {
+// judgeIDs are the judges of a role that there are, for looking at a check.
+func (im *importer) judgeIDs(role string) []string {
 	var ids []string
 	for _, j := range im.judges {
-		if j.problem == "" {
+		if j.problem == "" && j.role == role {
 			ids = append(ids, j.id)
 		}
 	}

@@ -9,6 +9,7 @@ const (
 	convertible fate = iota
 	byCommand        // code of the user: a command check does it
 	byRubric         // asks a model what a judge is asked
+	byVectors        // compares vectors
 	byJudge          // asks a model something else
 	missing          // there is no such check
 	byTools          // about the tools of the agent
@@ -23,7 +24,7 @@ var assertionTypes = map[string]fate{
 
 	"agent-rubric": byJudge, "answer-relevance": byRubric, "citation-faithfulness": byJudge, "classifier": byJudge, "context-faithfulness": byJudge, "context-recall": byJudge, "context-relevance": byJudge, "conversation-relevance": byJudge,
 	"factuality": byRubric, "g-eval": byRubric, "human": byJudge, "llm-rubric": byRubric, "max-score": byJudge, "model-graded-closedqa": byRubric, "model-graded-factuality": byRubric, "moderation": byJudge, "noise-sensitivity": byJudge, "pi": byJudge,
-	"search-rubric": byJudge, "research-rubric": byJudge, "select-best": byJudge, "similar": byJudge, "similar:cosine": byJudge, "similar:dot": byJudge, "similar:euclidean": byJudge, "trajectory:goal-success": byJudge, "video-rubric": byJudge,
+	"search-rubric": byJudge, "research-rubric": byJudge, "select-best": byJudge, "similar": byVectors, "similar:cosine": byVectors, "similar:dot": byJudge, "similar:euclidean": byJudge, "trajectory:goal-success": byJudge, "video-rubric": byJudge,
 
 	"bleu": missing, "character-count": missing, "contains-html": missing, "contains-sql": missing, "contains-xml": missing, "ends-with": missing, "finish-reason": missing, "gleu": missing, "guardrails": missing, "is-html": missing, "is-refusal": missing, "is-sql": missing,
 	"is-xml": missing, "levenshtein": missing, "math-equivalent": missing, "meteor": missing, "perplexity": missing, "perplexity-score": missing, "rouge-l": missing, "rouge-n": missing, "rouge-s": missing,

@@ -230,6 +230,20 @@ var _ = DescribeTable("an assertion that asks a model becomes a check by a judge
 	Entry(nil, `{type: answer-relevance, threshold: 0.8}`, "judge: {rubric: \"Answers the question that was asked, and speaks of nothing else.\", provider: judge}\n        threshold: 0.8", ""),
 )
 
+var _ = DescribeTable("an assertion that compares vectors becomes a check by vectors, and its cosine a score", func(assertion, check, embedder string) {
+	r := of("tests: [{vars: {q: hi, list: a}, assert: [" + assertion + "]}]\n")
+	Expect(string(r.Files[0].Data)).To(And(ContainSubstring("      - "+check+"\n"), ContainSubstring("  - "+embedder+"\n")), text(r))
+	Expect(r.Report.Sum()).To(Equal(imports.Count{Type: "all", Total: 1, Converted: 1}))
+	compiled, err := valid(r)
+	Expect(err).NotTo(HaveOccurred(), text(r))
+	Expect(compiled).To(Equal(1))
+},
+	Entry(nil, `{type: similar, value: "We {{list}}", threshold: 0.8}`, `{embedding_similarity: {reference: "We {{list}}", provider: near}, threshold: 0.9}`, `{id: near, provider: openai, model: text-embedding-3-large, role: embed}`),
+	Entry(nil, `{type: "similar:cosine", value: [a, b]}`, `{embedding_similarity: {reference: [a, b], provider: near}, threshold: 0.875}`, `{id: near, provider: openai, model: text-embedding-3-large, role: embed}`),
+	Entry(nil, `{type: not-similar, value: a, provider: "openai:embedding:text-embedding-3-small"}`, `{not: {embedding_similarity: {reference: a, provider: near}}, threshold: 0.875}`, `{id: near, provider: openai, model: text-embedding-3-small, role: embed}`),
+	Entry(nil, `{type: similar, value: a, provider: {text: "openai:o3", embedding: {id: "openai:embeddings:ada"}}}`, `{embedding_similarity: {reference: a, provider: near}, threshold: 0.875}`, `{id: near, provider: openai, model: ada, role: embed}`),
+)
+
 var _ = It("a grader that nobody names is the one that promptfoo takes, and is said", func() {
 	r := of("tests:\n  - {vars: {q: hi}, assert: [{type: llm-rubric, value: a}]}\n  - {vars: {q: ho}, options: {provider: \"openai:o3\"}, assert: [{type: llm-rubric, value: a}, {type: llm-rubric, value: b, provider: \"openai:gpt-4.1\"}]}\n")
 	Expect(string(r.Files[0].Data)).To(And(
@@ -255,7 +269,9 @@ var _ = DescribeTable("an assertion that becomes none is counted and said", func
 	Entry(nil, `{type: llm-rubric, value: kind, provider: "python:grade.py"}`, imports.Lost, "assertions by a grader that this version does not have"),
 	Entry(nil, `{type: llm-rubric, value: "{{ q | upper }}"}`, imports.Lost, "assertions with the filter upper"),
 	Entry(nil, `{type: answer-relevance}`, imports.Wrong, "answer-relevance: an assertion that cannot fail"),
-	Entry(nil, `{type: similar, value: x, threshold: 0.8}`, imports.Lost, "similar"),
+	Entry(nil, `{type: similar}`, imports.Wrong, "similar: an assertion without a text"),
+	Entry(nil, `{type: "similar:dot", value: x, threshold: 0.8}`, imports.Lost, "similar:dot"),
+	Entry(nil, `{type: similar, value: x, provider: "voyage:embedding:v"}`, imports.Lost, "assertions by an embedder that this version does not have"),
 	Entry(nil, `{type: context-recall, value: x, threshold: 0.8}`, imports.Lost, "context-recall"),
 	Entry(nil, `{type: select-best, value: x}`, imports.Lost, "select-best"),
 	Entry(nil, `{type: javascript, value: output.length}`, imports.Todo, "javascript"),

@@ -383,7 +383,7 @@ func (o *outcome) makeProviders(root *imports.Value) {
 	for i := range o.judges {
 		if j := &o.judges[i]; j.problem == "" {
 			v := j.entry(j.id)
-			v.Set("role", imports.Text("judge"))
+			v.Set("role", imports.Text(j.role))
 			list.Append(v)
 		}
 	}
@@ -870,7 +870,7 @@ func (o *outcome) unfit(r *row, c *check) bool {
 	if len(missing) > 0 {
 		return true
 	}
-	if why := c.wrong(args, o.judgeIDs()); why != "" {
+	if why := c.wrong(args, o.importer); why != "" {
 		o.note(imports.Wrong, r.pos, "the check is left out", "%s: %s", c.kind, why)
 		return true
 	}
