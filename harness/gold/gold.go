@@ -11,7 +11,9 @@
 package gold
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/echoeval/echoeval/core/eval"
@@ -27,11 +29,18 @@ const Version = 1
 // Labels are what people said.
 type Labels struct {
 	// pass is by item and answer; nil is not labelled yet.
-	pass map[answered]*bool
-	open int
+	pass  map[answered]*bool
+	order []labelled
+	open  int
 }
 
 type answered struct{ item, answer string }
+
+// labelled is where a label stands.
+type labelled struct {
+	item string
+	at   failure.Position
+}
 
 type wireFile struct {
 	Version strict.Node `yaml:"version,required" doc:"1"`
@@ -75,6 +84,7 @@ func Decode(name string, data []byte) (*Labels, error) {
 			continue
 		}
 		first[k] = n.Pos()
+		l.order = append(l.order, labelled{w.Item, n.Pos()})
 		l.pass[k] = w.Pass
 		if w.Pass == nil {
 			l.open++
@@ -84,6 +94,19 @@ func Decode(name string, data []byte) (*Labels, error) {
 		return nil, failure.WithCode(err, failure.Input)
 	}
 	return l, nil
+}
+
+// strangers are the labels of items that are not there.
+func (l *Labels) strangers(items map[string]bool) []Stranger {
+	out := []Stranger{}
+	known := slices.Sorted(maps.Keys(items))
+	for _, label := range l.order {
+		if !items[label.item] {
+			near, _ := strict.Nearest(label.item, known)
+			out = append(out, Stranger{label.item, label.at.String(), near})
+		}
+	}
+	return out
 }
 
 // Rate is a share with its interval of 95 %; all are null where there is nothing to tell it by.
@@ -102,16 +125,27 @@ type Report struct {
 	Matched   int `json:"matched"`
 	Unmatched int `json:"unmatched"`
 	Open      int `json:"open"`
+	// Long is how many answers that the judge gave a verdict on are longer than a line of results holds, so that no label can be about them.
+	Long int `json:"too_long"`
+	// Strangers are the labels of items that the run does not have, in the order of the file.
+	Strangers []Stranger `json:"unknown_items"`
 	// Agreement is how often the judge says what people say; Sensitivity of what is right, Specificity of what is wrong.
 	Agreement   Rate `json:"agreement"`
 	Sensitivity Rate `json:"sensitivity"`
 	Specificity Rate `json:"specificity"`
-	// Floor is the least agreement; below it, or where it is not known, the judge is Advisory: what it says may be read and should decide nothing.
+	// Floor is the least agreement; below it, or where the labels know of no right answer or of no wrong one, the judge is Advisory: what it says may be read and should decide nothing.
 	Floor    results.Number `json:"floor"`
 	Advisory bool           `json:"advisory"`
 	Columns  []Column       `json:"columns"`
 	// Wrong are the labels that the judge contradicts, in the order of the run.
 	Wrong []Wrong `json:"wrong"`
+}
+
+// Stranger is a label of an item that the run does not have. Near is the item that may have been meant, "" where none is like it.
+type Stranger struct {
+	Item string `json:"item"`
+	At   string `json:"at"`
+	Near string `json:"near"`
 }
 
 // Column is what the judge found on a provider: the share of items that it passed, and what that is worth.
@@ -133,8 +167,8 @@ type Wrong struct {
 
 // Measure holds the labels against the verdicts of a check in a run. Each label counts once, by the first repeat that gave its answer. A check that the run does not have is an error of code Input.
 func Measure(run *results.Run, check string, l *Labels, floor float64) (*Report, error) {
-	r := &Report{V: Version, Check: check, Open: l.open, Floor: results.Number(floor), Columns: []Column{}, Wrong: []Wrong{}}
-	seen := map[answered]bool{}
+	r := &Report{V: Version, Check: check, Open: l.open, Floor: results.Number(floor), Strangers: []Stranger{}, Columns: []Column{}, Wrong: []Wrong{}}
+	seen, items := map[answered]bool{}, map[string]bool{}
 	var t stats.Tested
 	agreed := 0
 	columns := map[string]*stats.Clusters{}
@@ -145,6 +179,7 @@ func Measure(run *results.Run, check string, l *Labels, floor float64) (*Report,
 		if err != nil {
 			return nil, err
 		}
+		items[line.Item] = true
 		judged, ok := where.Of(&line)
 		if !ok {
 			continue
@@ -156,6 +191,9 @@ func Measure(run *results.Run, check string, l *Labels, floor float64) (*Report,
 		passed := judged.Status == eval.Pass
 		if counted := run.Summary.Selected.Counted(); !line.Quarantined && (counted == 0 || line.Repeat <= counted) {
 			item.add(columns, line.Index, line.Provider, passed)
+		}
+		if line.OutputCut {
+			r.Long++
 		}
 		if line.Output == nil || line.OutputCut {
 			continue
@@ -192,10 +230,10 @@ func Measure(run *results.Run, check string, l *Labels, floor float64) (*Report,
 	if !found {
 		return nil, failure.WithHint(failure.New(failure.Input, "the run %s has no check %q", run.Manifest.ID, check), "the checks are in its summary")
 	}
-	r.Matched = len(seen)
+	r.Matched, r.Strangers = len(seen), l.strangers(items)
 	r.Unmatched = len(l.pass) - l.open - r.Matched
 	r.Agreement, r.Sensitivity, r.Specificity = rate(agreed, r.Matched), rate(t.Found, t.Positives), rate(t.Rejected, t.Negatives)
-	r.Advisory = r.Agreement.Value == nil || float64(*r.Agreement.Value) < floor
+	r.Advisory = t.Positives == 0 || t.Negatives == 0 || float64(*r.Agreement.Value) < floor
 	for _, p := range run.Summary.Providers {
 		c := Column{Provider: p.ID}
 		if clusters := columns[p.ID]; clusters != nil {

@@ -184,7 +184,7 @@ func weakest(a, b ranked[Item]) int {
 }
 
 // decide makes the verdict: code and text, and all reasons in order of precedence.
-func (r *Result) decide(minimum *float64, stale, unavailable int) {
+func (r *Result) decide(minimum *float64, stale, unavailable, broken int) {
 	var reasons []results.Reason
 	add := func(code failure.Code, kind string, items int, hint, format string, args ...any) {
 		reason := results.Reason{Code: code, Kind: kind, Text: fmt.Sprintf(format, args...)}
@@ -200,12 +200,15 @@ func (r *Result) decide(minimum *float64, stale, unavailable int) {
 	if !r.Complete {
 		add(failure.Interrupted, results.KindInterrupted, 0, "", "interrupted: not all outcomes were mutated")
 	}
-	if r.Mutants == 0 && r.Complete && stale+unavailable == 0 {
+	if r.Mutants == 0 && r.Complete && stale+unavailable+broken == 0 {
 		text := "no outcome passes as recorded, so that nothing can be mutated"
 		if r.Mutated > 0 {
 			text = "none of the operators finds a place in what was recorded"
 		}
 		add(failure.Input, results.KindInput, 0, command, "%s", text)
+	}
+	if broken > 0 {
+		add(failure.Internal, results.KindHarness, broken, command, "the harness itself failed on %d of %d outcomes", broken, r.Outcomes)
 	}
 	if stale > 0 {
 		add(failure.Cassette, results.KindCassette, stale, results.Command("echoeval", "record", r.File, "--stale"), "%d of %d outcomes could not be replayed", stale, r.Outcomes)

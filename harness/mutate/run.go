@@ -259,17 +259,17 @@ func list(names []string) []string {
 type tally struct {
 	columns map[string]int
 
-	mu                 sync.Mutex // guards what follows
-	outcomes, mutated  int
-	stale, unavailable int
-	total              Count
-	equivalent         int
-	operators          map[string]*Count
-	checks, invariants map[string]*Noticing
-	reasons            map[[2]string]int
-	leftOut            bounded[LeftOut]
-	items              bounded[Item]
-	survivors          bounded[Survivor]
+	mu                         sync.Mutex // guards what follows
+	outcomes, mutated          int
+	stale, unavailable, broken int
+	total                      Count
+	equivalent                 int
+	operators                  map[string]*Count
+	checks, invariants         map[string]*Noticing
+	reasons                    map[[2]string]int
+	leftOut                    bounded[LeftOut]
+	items                      bounded[Item]
+	survivors                  bounded[Survivor]
 }
 
 func newTally(head results.Head) *tally {
@@ -293,7 +293,10 @@ func (t *tally) leaveOut(line *eval.Result, status eval.Status, cause string) {
 	case eval.Stale:
 		t.stale++
 	case eval.Error, eval.Unjudged:
-		if !line.Quarantined {
+		switch {
+		case cause == string(eval.ErrHarness):
+			t.broken++
+		case !line.Quarantined:
 			t.unavailable++
 		}
 	}
@@ -382,6 +385,6 @@ func (t *tally) report(head results.Head, o Options, complete bool) *Result {
 	if len(r.Unjudged) > results.ListLimit {
 		r.Unjudged = r.Unjudged[:results.ListLimit]
 	}
-	r.decide(o.MinKill, t.stale, t.unavailable)
+	r.decide(o.MinKill, t.stale, t.unavailable, t.broken)
 	return r
 }

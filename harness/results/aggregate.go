@@ -626,7 +626,7 @@ func (a *aggregate) warn(s *Summary) {
 		}
 	}
 	for i := range s.Faults {
-		if f := &s.Faults[i]; f.Injected == 0 {
+		if f := &s.Faults[i]; f.Injected == 0 && f.Absent > 0 {
 			add("fault-not-injected", "", "fault %s was never injected on %s: no recording has a place for it", f.Name, f.Provider)
 		}
 	}

@@ -3,6 +3,7 @@ package results
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,6 +84,21 @@ func ReadManifest(dir string) (Manifest, error) {
 	return m, err
 }
 
+// damage says why a file of one value could not be decoded, in words that know nothing of the decoder.
+func damage(err error) string {
+	var syntax *jsontext.SyntacticError
+	var semantic *json.SemanticError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it ends too early"
+	case errors.As(err, &syntax):
+		return fmt.Sprintf("from byte %d on it is no JSON", syntax.ByteOffset)
+	case errors.As(err, &semantic):
+		return fmt.Sprintf("%q has a value of a kind that it cannot have", semantic.JSONPointer)
+	}
+	return err.Error()
+}
+
 // readJSON reads a file of one value, and refuses a later version of its format.
 func readJSON(path string, into any, version func() int) error {
 	data, err := os.ReadFile(path)
@@ -101,7 +117,7 @@ func readJSON(path string, into any, version func() int) error {
 		decodeErr = fmt.Errorf(`"v" is missing or not positive`)
 	}
 	if decodeErr != nil {
-		return damaged(failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %w", decodeErr))
+		return damaged(failure.At(failure.Position{File: filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))}, failure.Internal, "the file is damaged: %s", damage(decodeErr)))
 	}
 	return nil
 }

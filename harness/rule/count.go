@@ -61,7 +61,7 @@ func compileCount(n strict.Node, r *Rule, p *strict.Problems) (check, string) {
 	}
 	bound("max", k.Max, &v.max)
 	bound("min", k.Min, &v.min)
-	if k.Max != nil && v.min > v.max {
+	if k.Max != nil && k.Min != nil && v.max >= 0 && v.min > v.max {
 		p.Key("min").Add(n.Get("min").Pos(), "", "min is above max")
 	}
 	if k.Min != nil && v.min == 0 {

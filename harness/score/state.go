@@ -159,7 +159,7 @@ func read(files fs.FS, path string) (data []byte, there bool, err error) {
 	case err != nil:
 		return nil, false, fmt.Errorf("%s cannot be looked at: %w", path, reason(err))
 	case info.IsDir():
-		return nil, true, nil
+		return nil, true, fmt.Errorf("%s is a folder", path)
 	case !info.Mode().IsRegular():
 		return nil, true, fmt.Errorf("%s is no regular file", path)
 	case info.Size() > maxFile:
@@ -183,8 +183,9 @@ func reason(err error) error {
 
 // wrong says in what a file fails, or "".
 func (t *fileTest) wrong(before, after fs.FS) (string, error) {
+	tested := t.args.Equals != nil || t.args.Contains != nil || t.args.Matches != nil || t.json != nil
 	data, there, err := read(after, t.path)
-	if err != nil {
+	if err != nil && (!there || tested || t.args.Unchanged != nil) {
 		return "", err
 	}
 	if t.args.Exists != nil && *t.args.Exists != there {
@@ -212,7 +213,6 @@ func (t *fileTest) wrong(before, after fs.FS) (string, error) {
 		}
 	}
 	text := string(data)
-	tested := t.args.Equals != nil || t.args.Contains != nil || t.args.Matches != nil || t.json != nil
 	switch {
 	case !tested:
 		return "", nil

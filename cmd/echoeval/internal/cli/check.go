@@ -40,7 +40,7 @@ func newCheck(s *State) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use: "check RUN|FILE...", Short: "Judge stored traces by invariants and rules, ours or foreign; --test: run the tests of rules", GroupID: "look", Args: atLeast(1, "a run or a file"),
-		Long: "Judge the traces of finished runs and of files by the standard invariants and by the rules of libraries, without running anything again. A FILE is a cassette or a recording of another program, a list of messages as the APIs of OpenAI and Anthropic take them, a file with such a list a line (.jsonl), or a record of tau-bench: its content says what it is.\n\n" +
+		Long: "Judge the traces of finished runs and of files by the standard invariants and by the rules of libraries, without running anything again. A FILE is a cassette or a recording of another program, a list of messages as the APIs of OpenAI, Anthropic, Gemini and Bedrock take them, a file with such a list a line (.jsonl), or a record of tau-bench: its content says what it is.\n\n" +
 			"With --dataset the traces of a run are judged by what the dataset's items say now: their rules, and what they drop.\n\n" +
 			"With --test the FILEs hold tests of rules (*_test.yaml).\n\n" +
 			"The exit code is 1 where an invariant or a rule of severity error is broken, or a test fails.",
@@ -371,10 +371,18 @@ func (c *checking) warn() {
 	known := slices.Sorted(maps.Keys(c.tools))
 	for _, name := range slices.Sorted(maps.Keys(c.by)) {
 		entry := c.by[name]
-		if entry.rule == nil || entry.Triggered > 0 {
+		if entry.rule == nil {
 			continue
 		}
 		pos, hint := entry.rule.Pos.String(), ""
+		if entry.Triggered > 0 {
+			for _, tool := range entry.rule.Tools() {
+				if near, ok := strict.Nearest(tool, known); ok && !c.tools[tool] {
+					add("unknown-tool", pos, fmt.Sprintf("did you mean %q?", near), "rule %s speaks of a tool %q, which no trace shows or calls", name, tool)
+				}
+			}
+			continue
+		}
 		for _, tool := range entry.rule.Tools() {
 			if !c.tools[tool] {
 				hint = fmt.Sprintf("no trace shows or calls a tool %q", tool)

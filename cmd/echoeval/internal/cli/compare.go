@@ -36,7 +36,7 @@ func newCompare(s *State) *cobra.Command {
 			if !slices.Contains(baseline.Gated(), bound.Metric) {
 				return usage(strict.Suggest(bound.Metric, baseline.Gated()), "--metric %s: it cannot be bounded here", bound.Metric)
 			}
-			if bound.MaxDrop < 0 || bound.MaxDrop >= 1 {
+			if !(bound.MaxDrop >= 0 && bound.MaxDrop < 1) {
 				return usage("--max-drop 0.02 is two points", "--max-drop %v: want a drop from 0 to below 1", bound.MaxDrop)
 			}
 			if !slices.Contains(comparisonFormats, format) {

@@ -70,8 +70,14 @@ func loadScript(s *State, name string) (emulator.Script, error) {
 	return emulator.Load(name, data)
 }
 
-// writeWhole writes a file so that a reader finds either nothing or all of it.
+// writeWhole writes a file so that a reader finds either nothing or all of it. A link stays one; what is no regular file is left alone.
 func writeWhole(path string, data []byte) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return usage("name a file, or a path where there is none yet", "%s is no regular file", filepath.Base(path))
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
 	if err != nil {
 		return failure.New(failure.Internal, "%s cannot be written: %s", filepath.Base(path), failure.Reason(err))

@@ -33,7 +33,7 @@ func newGold(s *State) *cobra.Command {
 				return usage("--check polite", "which check is held against the labels?")
 			case o.template == (o.labels != ""):
 				return usage("--labels FILE, or --template to begin one", "want one of --labels and --template")
-			case o.floor < 0 || o.floor > 1:
+			case !(o.floor >= 0 && o.floor <= 1):
 				return usage("--floor 0.8", "--floor %v: want a share from 0 to 1", o.floor)
 			}
 			run, err := openRun(s, o.out, args[0])
@@ -55,6 +55,13 @@ func newGold(s *State) *cobra.Command {
 			r, err := gold.Measure(run, o.check, labels, o.floor)
 			if err != nil {
 				return err
+			}
+			for _, label := range r.Strangers {
+				text := fmt.Sprintf("%s: the run has no item %q", label.At, label.Item)
+				if label.Near != "" {
+					text += fmt.Sprintf("; did you mean %q?", label.Near)
+				}
+				fmt.Fprintf(s.Stderr, "warning: %s\n", escape.Line(text))
 			}
 			if o.asJSON {
 				err = printJSON(s, r)
@@ -83,12 +90,16 @@ func newGold(s *State) *cobra.Command {
 func goldTemplate(s *State, run *results.Run, check string) error {
 	var b strings.Builder
 	b.WriteString("version: 1\nlabels:\n")
-	seen := map[[2]string]bool{}
+	seen, long := map[[2]string]bool{}, 0
 	for line, err := range run.Lines() {
 		if err != nil {
 			return err
 		}
-		if _, judged := (results.Where{Check: check}).Of(&line); !judged || line.Output == nil || line.OutputCut || seen[[2]string{line.Item, *line.Output}] {
+		_, judged := (results.Where{Check: check}).Of(&line)
+		if judged && line.OutputCut {
+			long++
+		}
+		if !judged || line.Output == nil || line.OutputCut || seen[[2]string{line.Item, *line.Output}] {
 			continue
 		}
 		seen[[2]string{line.Item, *line.Output}] = true
@@ -102,7 +113,10 @@ func goldTemplate(s *State, run *results.Run, check string) error {
 		}
 		fmt.Fprintf(&b, "  - {item: %s, answer: %s, pass: null}\n", escape.JSON(item), escape.JSON(answer))
 	}
-	if len(seen) == 0 {
+	if long > 0 {
+		fmt.Fprintf(s.Stderr, "warning: %s left out: a line of results holds the first 16 KiB of an answer, and a label is about a whole one\n", count(long, "answer"))
+	}
+	if len(seen) == 0 && long == 0 {
 		return usage("the checks are in its summary", "the run %s has no answer that a check %q judged", run.Manifest.ID, check)
 	}
 	_, err := s.Stdout.Write([]byte(b.String()))
@@ -128,6 +142,9 @@ func goldText(r *gold.Report) string {
 	if r.Open > 0 {
 		fmt.Fprintf(&b, "; %d still to be given", r.Open)
 	}
+	if r.Long > 0 {
+		fmt.Fprintf(&b, "; %s too long to be labelled", count(r.Long, "answer"))
+	}
 	fmt.Fprintf(&b, "\n  agreement   %s\n  sensitivity %s of %d that pass\n  specificity %s of %d that do not\n", share(r.Agreement), share(r.Sensitivity), r.Sensitivity.N, share(r.Specificity), r.Specificity.N)
 	for _, c := range r.Columns {
 		fmt.Fprintf(&b, "  pass rate of %s: found %s, corrected %s\n", escape.Line(c.Provider), share(c.Found), share(c.Corrected))
@@ -141,8 +158,13 @@ func goldText(r *gold.Report) string {
 	}
 	if r.Advisory {
 		why := "agreement is below " + results.UnitFraction.Format(r.Floor)
-		if r.Agreement.Value == nil {
+		switch {
+		case r.Agreement.Value == nil:
 			why = "no label is about an answer that it judged"
+		case r.Specificity.N == 0:
+			why = "no label says that an answer is wrong, so that nobody knows whether it would notice"
+		case r.Sensitivity.N == 0:
+			why = "no label says that an answer is right, so that nobody knows whether it would pass one"
 		}
 		fmt.Fprintf(&b, "advisory: %s; what this judge says should decide nothing\n", why)
 	}

@@ -33,7 +33,7 @@ func newMutate(s *State) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "mutate DATASET", Short: "Put faults into recorded outcomes: do the checks notice?", GroupID: "run", Args: between(1, 1, "one dataset"),
 		Long: "Replay a dataset, put one fault at a time into each outcome that passes (a tool call left out, another argument, half the answer, a refusal, ...) and judge the mutants by the item's own checks and invariants. The kill rate is the share of mutants that fail; those that survive are shown with the difference, so that one sees which check is missing. " +
-			"No key is needed and nothing dials. Judges answer from the cassette what they were asked when it was recorded; where a mutant would have them asked anything else, that check is left out. Programs of command checks run. The exit code is 0; with --min-kill 1 where the kill rate is lower; 4 and 5 where outcomes could not be replayed or judged, and 2 where nothing can be mutated.\n\nOperators:\n" + operatorTable(),
+			"No key is needed and nothing dials. Judges answer from the cassette what they were asked when it was recorded; where a mutant would have them asked anything else, that check is left out. Programs of command checks run. The exit code is 0; with --min-kill 1 where the kill rate is lower; 3 where the harness itself failed, 4 and 5 where outcomes could not be replayed or judged, and 2 where nothing can be mutated.\n\nOperators:\n" + operatorTable(),
 		Example: "  echoeval mutate datasets/quickstart.yaml --seed 1\n  echoeval mutate datasets/quickstart.yaml --item mends-a-typo --operator change-argument --all",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return mutateDataset(cmd.Context(), s, o, args[0], cmd.Flags().Changed("min-kill"))

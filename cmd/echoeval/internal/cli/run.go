@@ -44,6 +44,9 @@ func newRun(s *State, k kind) *cobra.Command {
 		if err := positive(cmd.Flags()); err != nil {
 			return err
 		}
+		if cmd.Flags().Changed("faults") && o.faults == "" {
+			return usage("--faults builtin, or a file; leave it out for none", "--faults is empty")
+		}
 		return runDatasets(cmd.Context(), s, k, o, args, changed(cmd.Flags()))
 	}
 	return cmd
