@@ -72,6 +72,20 @@ func (d *door) down(model string, status int) {
 	d.status[model] = status
 }
 
+// counts are how often each model was asked.
+func (d *door) counts() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.asked)
+}
+
+// forget counts from nothing again.
+func (d *door) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.asked)
+}
+
 // since gives how often the agent and the judge were asked since the last time.
 func (d *door) since() (agent, judge int) {
 	d.mu.Lock()

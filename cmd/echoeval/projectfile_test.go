@@ -109,7 +109,7 @@ var _ = Describe("what runs", func() {
 		Expect(look.Recorded.Cost).To(BeNumerically(">", 0))
 		Expect(look.Over).To(BeTrue())
 		Expect(os.RemoveAll(p.path("fixtures"))).To(Succeed())
-		Expect(p.succeed("record", quickstart, "--dry-run").stdout).To(MatchRegexp(`24 runs in mode record, about \$0\.\d+, \d+ s \(a guess: nothing was recorded yet\), sees .*\n`))
+		Expect(p.succeed("record", quickstart, "--dry-run").stdout).To(MatchRegexp(`24 runs in mode record, about \$0\.\d+, \d+ s \(a guess: nothing was recorded yet\); not set: OPENAI_API_KEY, sees .*\n`))
 		Expect(p.succeed("record", quickstart, "--dry-run", "--provider", "openai:a-model-without-a-price").stdout).To(ContainSubstring("12 runs in mode record, cost unknown"))
 		Expect(p.path(".echoeval")).NotTo(BeADirectory())
 	})

@@ -354,7 +354,6 @@ var _ = Describe("a name that is mistaken", func() {
 	},
 		Entry("a dataset for a cassette", quickstart+" is a dataset and no cassette", "echoeval cassette ls "+quickstart, "cassette", "scrub", quickstart),
 		Entry("a dataset for a cassette that is shown", quickstart+" is a dataset and no cassette", "echoeval cassette ls", "cassette", "show", quickstart),
-		Entry("another file for a cassette", "list.yaml is no cassette", "echoeval cassette ls", "cassette", "scrub", "list.yaml"),
 		Entry("a folder for a cassette", "datasets is a folder", `datasets/\*\.yaml`, "cassette", "scrub", "datasets"),
 		Entry("a file for a run", "quick.txt is a file, and no run", "echoeval show latest", "report", "quick.txt", "--format", "json"),
 		Entry("a dataset for a run", quickstart+" is a file, and no run", "a dataset by its name", "show", quickstart),

@@ -377,7 +377,7 @@ var _ = Describe("a target", func() {
 		Expect(line.ToolCalls).To(Equal(1))
 		Expect(*line.CostUSD).To(BeNumerically(">", 0))
 		Expect(p.summary(p.last()).Warnings).To(ContainElement(HaveField("Text", ContainSubstring("isolation: proxy"))))
-		Expect(p.succeed("record", "datasets/support.yaml", "--dry-run", "--upstream=openai=http://127.0.0.1:9/v1").stdout).To(MatchRegexp(`^support: 1 item, 1 run in mode record, about \$0\.0000\d+, less than 1 s, sees \d+ points\n$`))
+		Expect(p.succeed("record", "datasets/support.yaml", "--dry-run", "--upstream=openai=http://127.0.0.1:9/v1").stdout).To(MatchRegexp(`^support: 1 item, 1 run in mode record, about \$0\.0000\d+, less than 1 s, sees \d+ points( if half of the items pass)?\n$`))
 		Expect(p.succeed("cassette", "verify", "datasets/support.yaml").stdout).To(ContainSubstring("1 fresh, 0 stale"))
 		Expect(p.succeed("show", "latest", "refund-1").stdout).To(And(ContainSubstring(`call lookup_order {"order":71}`), ContainSubstring(`executed, ran`)))
 		p.succeed("baseline", "accept", "latest")

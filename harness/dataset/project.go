@@ -268,14 +268,21 @@ func normalize(n strict.Node, p *strict.Problems) []Normalize {
 	if n.IsZero() {
 		return nil
 	}
+	before := p.Len()
 	strict.Decode(n, &keys, p)
+	if p.Len() != before {
+		return nil // a rule that says something else than it seems is none
+	}
 	list := make([]Normalize, 0, len(keys))
 	for i, k := range keys {
+		found := p.Len()
 		compiled(n.Index(i).Get("regex"), p.At(i).Key("regex"))
 		if as := n.Index(i).Get("as"); as.Kind() == strict.String && (k.As == "" || !onlyBytes(k.As, "._-")) {
 			p.At(i).Key("as").Add(as.Pos(), "write letters, digits, dot, underscore and hyphen: as: today", "%q cannot stand in a placeholder", k.As)
 		}
-		list = append(list, Normalize{k.In, k.Regex, k.As, n.Index(i).Pos()})
+		if p.Len() == found {
+			list = append(list, Normalize{k.In, k.Regex, k.As, n.Index(i).Pos()})
+		}
 	}
 	return list
 }

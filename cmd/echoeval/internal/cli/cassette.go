@@ -152,7 +152,7 @@ func newCassetteShow(s *State) *cobra.Command {
 	return cmd
 }
 
-// loadCassette reads a cassette that a user names. What is none at all is no cassette that cannot be read, but the wrong name.
+// loadCassette reads a cassette that a user names. A dataset or a folder is no cassette that cannot be read, but the wrong name.
 func loadCassette(path, name string) (*cassette.File, error) {
 	file, err := cassette.Load(path, name)
 	const list = "echoeval cassette ls DATASET lists the cassettes"
@@ -168,13 +168,10 @@ func loadCassette(path, name string) (*cassette.File, error) {
 	if readErr != nil {
 		return nil, err
 	}
-	switch n, parseErr := strict.Parse(name, data); {
-	case parseErr != nil || n.Kind() == strict.Mapping && !n.Get("interactions").IsZero():
-		return nil, err
-	case !n.Get("items").IsZero():
+	if n, parseErr := strict.Parse(name, data); parseErr == nil && !n.Get("items").IsZero() && n.Get("interactions").IsZero() {
 		return nil, failure.WithHint(failure.New(failure.Input, "%s is a dataset and no cassette", name), "%s", results.Command("echoeval", "cassette", "ls", name))
 	}
-	return nil, failure.WithHint(failure.New(failure.Input, "%s is no cassette: it has no interactions", name), list)
+	return nil, err
 }
 
 func describeCassette(file *cassette.File, bodies bool) string {
