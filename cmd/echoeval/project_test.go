@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -141,7 +142,6 @@ type outcome struct {
 	code           int // -1 where a signal ended it
 	signal         syscall.Signal
 	stdout, stderr string
-	memory         int64 // the most it held, in a unit of the system
 }
 
 func (o outcome) all() string { return o.stdout + o.stderr }
@@ -155,6 +155,22 @@ func (o outcome) String() string {
 func (p *project) run(args ...string) outcome {
 	GinkgoHelper()
 	return p.await(p.start(p.command(args...)))
+}
+
+// peak is the most memory that a command holds, in KiB. It is measured by a small process that starts it: a process counts as its own what the one that started it held, and the tests hold much.
+func (p *project) peak(args ...string) int {
+	GinkgoHelper()
+	python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		Skip("no python3: memory is not measured")
+	}
+	const measure = "import resource, subprocess, sys; subprocess.call(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+	out, err := p.program(strings.TrimSpace(string(python)), append([]string{"-c", measure, p.binary}, args...)...).Output()
+	Expect(err).NotTo(HaveOccurred())
+	kib, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(kib).To(BeNumerically(">", 5<<10), "the start of the command alone takes more")
+	return kib
 }
 
 // process is a command under way.
@@ -208,9 +224,6 @@ func (p *project) end(s *process) outcome {
 	o := outcome{code: state.ExitCode(), stdout: s.stdout.String(), stderr: s.stderr.String()}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		o.signal = status.Signal()
-	}
-	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
-		o.memory = usage.Maxrss
 	}
 	for _, hint := range hints(o) {
 		Expect(isCommand(hint)).To(BeTrue(), "the hint names a command that there is not: %s", hint)
