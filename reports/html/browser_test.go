@@ -164,7 +164,7 @@ var _ = Describe("in a browser the page", func() {
 		browsertest.Becomes(b, back, "rgb(20, 23, 28)")
 		for _, size := range [][2]int64{{390, 844}, {820, 1180}, {1300, 2400}} {
 			b.Run(chromedp.EmulateViewport(size[0], size[1]))
-			Expect(browsertest.JS[bool](b, `document.documentElement.scrollWidth <= innerWidth`)).To(BeTrue(), "%d wide: nothing sticks out", size[0])
+			browsertest.Becomes(b, fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= innerWidth`, size[0]), true) // nothing sticks out once the plots have their new size
 			b.Shoot(fmt.Sprintf("dark-%d", size[0]))
 		}
 		b.Click("#theme")

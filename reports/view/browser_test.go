@@ -43,7 +43,7 @@ var _ = Describe("in a browser the site", func() {
 			browsertest.Becomes(b, back, map[string]string{"light": "rgb(244, 245, 247)", "dark": "rgb(20, 23, 28)"}[scheme])
 			for _, size := range [][2]int64{{390, 1600}, {820, 1400}, {1300, 1500}} {
 				b.Run(chromedp.EmulateViewport(size[0], size[1]))
-				Expect(browsertest.JS[bool](b, `document.documentElement.scrollWidth <= innerWidth`)).To(BeTrue(), "%d wide: nothing sticks out", size[0])
+				browsertest.Becomes(b, fmt.Sprintf(`innerWidth === %d && document.documentElement.scrollWidth <= innerWidth`, size[0]), true) // nothing sticks out once the plots have their new size
 				b.Shoot(fmt.Sprintf("view-%s-%d", scheme, size[0]))
 			}
 		}
