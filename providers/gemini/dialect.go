@@ -35,7 +35,7 @@ func (d *dialect) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, refusal(resp, d.clock.Now())
 	}
 	c := req.Context().Value(callKey{}).(*call)
-	c.body, c.status, c.retries = wire.Bound(resp.Body), resp.StatusCode, repetitions(resp)
+	c.body, c.status, c.retries = wire.Bound(resp.Body), resp.StatusCode, wire.Repetitions(resp)
 	empty := *resp
 	empty.Body, empty.ContentLength = http.NoBody, 0
 	return &empty, nil

@@ -1,10 +1,8 @@
 package gemini
 
 import (
-	"errors"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -25,7 +23,7 @@ const maxErrorBody = 64 << 10
 // refusal reads the reply of a status that is no success.
 func refusal(resp *http.Response, now time.Time) *llm.Error {
 	data, readErr := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody))
-	e := &llm.Error{Vendor: Name, Status: resp.StatusCode, Retryable: transport.MayPass(resp.StatusCode), Retries: repetitions(resp)}
+	e := &llm.Error{Vendor: Name, Status: resp.StatusCode, Retryable: transport.MayPass(resp.StatusCode), Retries: wire.Repetitions(resp)}
 	if a, ok := readAnswer(data); ok {
 		a.into(e)
 	} else {
@@ -41,26 +39,6 @@ func refusal(resp *http.Response, now time.Time) *llm.Error {
 		e.Err = readErr
 	}
 	return e
-}
-
-// repetitions is how many times the request was repeated before it got this reply.
-func repetitions(resp *http.Response) int {
-	if resp.Request == nil {
-		return 0
-	}
-	n, err := strconv.Atoi(resp.Request.Header.Get(transport.RetryCountHeader))
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
-func retries(err error) (int, bool) {
-	var retried *transport.RetriedError
-	if errors.As(err, &retried) {
-		return retried.Retries, true
-	}
-	return 0, false
 }
 
 // answer is what the body of an error says: https://google.aip.dev/193.

@@ -208,7 +208,7 @@ func (m *model) failed(ctx context.Context, err error, c *call) error {
 		return refused
 	}
 	e := &llm.Error{Vendor: Name, Status: c.status, Retries: c.retries, Err: err}
-	if n, ok := retries(err); ok {
+	if n, ok := wire.Retries(err); ok {
 		e.Retries = n
 	}
 	var answered *answerError
