@@ -303,7 +303,6 @@ var _ = Describe("a cassette that nobody can read", func() {
 	DescribeTable("is code 4, with the file and the reason, quickly", func(message string, change func(text string) string) {
 		p := exampleProject()
 		p.succeed("run", quickstart, "--item", "total-copies", "--provider", "openai:gpt-4o-mini")
-		healthy := p.peak("run", quickstart, "--item", "total-copies", "--provider", "openai:gpt-4o-mini")
 		before := p.read(file)
 		text := change(before)
 		Expect(text).NotTo(Equal(before))
@@ -312,7 +311,6 @@ var _ = Describe("a cassette that nobody can read", func() {
 		o := p.expect(4, "run", quickstart, "--item", "total-copies", "--provider", "openai:gpt-4o-mini")
 		Expect(time.Since(began)).To(BeNumerically("<", 5*time.Second))
 		Expect(p.only().verdict()).To(Equal("stale/unreadable"))
-		Expect(p.peak("run", quickstart, "--item", "total-copies", "--provider", "openai:gpt-4o-mini")).To(BeNumerically("<", 3*healthy))
 		Expect(o.all()).To(And(ContainSubstring(file), MatchRegexp(message)))
 		Expect(p.read(file)).To(Equal(text), "it is left as it is")
 		o = p.expect(4, "cassette", "show", file)
@@ -320,6 +318,10 @@ var _ = Describe("a cassette that nobody can read", func() {
 		// The others run.
 		p.expect(4, "run", quickstart)
 		Expect(p.count()).To(Equal(map[string]int{"pass": 23, "stale/unreadable": 1}))
+
+		held := p.peak("run", quickstart, "--item", "total-copies", "--provider", "openai:gpt-4o-mini")
+		p.write(file, before)
+		Expect(held).To(BeNumerically("<", 3*p.peak("run", quickstart, "--item", "total-copies", "--provider", "openai:gpt-4o-mini")))
 	},
 		Entry("another version of go-vcr", `version "?2`, func(s string) string { return strings.Replace(s, "\nversion: 1\n", "\nversion: 2\n", 1) }),
 		Entry("a later version of ours", "version 9.*update|version 9", func(s string) string { return strings.Replace(s, "  format: 1\n", "  format: 9\n", 1) }),

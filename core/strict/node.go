@@ -135,21 +135,42 @@ func (n Node) KeyPos(name string) failure.Position {
 
 // Locate returns the place of the nth occurrence (from 0) of a part of the node's text in the file, and the place of the node where the file writes it otherwise, with escapes for example.
 func (n Node) Locate(part string, nth int) failure.Position {
+	if pos, ok := n.locate(part, nth); ok {
+		return pos
+	}
+	return n.Pos()
+}
+
+func (n Node) locate(part string, nth int) (failure.Position, bool) {
 	if n.src == nil || part == "" {
-		return n.Pos()
+		return failure.Position{}, false
 	}
 	off := int(n.off)
 	for {
 		i := strings.Index(n.src.text[off:], part)
 		if i < 0 {
-			return n.Pos()
+			return failure.Position{}, false
 		}
 		off += i
 		if nth == 0 {
-			return n.src.position(off)
+			return n.src.position(off), true
 		}
 		off, nth = off+len(part), nth-1
 	}
+}
+
+// PosOf returns the place of a byte of the node's text, which may have several lines, and the place of the node where the file does not write that line as it is.
+func (n Node) PosOf(offset int) failure.Position {
+	text := n.Text()
+	offset = min(offset, len(text))
+	from := strings.LastIndexByte(text[:offset], '\n') + 1
+	line, _, _ := strings.Cut(text[from:], "\n")
+	pos, ok := n.locate(line, strings.Count(text[:from], line))
+	if first := n.Pos(); !ok || pos.Line < first.Line || pos.Line > first.Line+strings.Count(text, "\n")+1 {
+		return first
+	}
+	pos.Column += utf8.RuneCountInString(text[from:offset])
+	return pos
 }
 
 // WithText returns a string at the place of n.

@@ -179,9 +179,9 @@ func values(n strict.Node) any {
 
 var errNoCondition = errors.New("its value is neither true nor false")
 
-// Match reports whether the subject is met. Where it is not because the expression cannot be evaluated for it, the error says why; it is a reason to show, not a failure.
-func (p *Program) Match(s *Subject) (bool, error) {
-	value, _, err := p.program.Eval(s)
+// Holds evaluates a condition. An error says why it has no value.
+func Holds(p cel.Program, names any) (bool, error) {
+	value, _, err := p.Eval(names)
 	if err != nil {
 		return false, err
 	}
@@ -190,4 +190,9 @@ func (p *Program) Match(s *Subject) (bool, error) {
 		return false, errNoCondition
 	}
 	return bool(met), nil
+}
+
+// Match reports whether the subject is met. Where it is not because the expression cannot be evaluated for it, the error says why; it is a reason to show, not a failure.
+func (p *Program) Match(s *Subject) (bool, error) {
+	return Holds(p.program, s)
 }

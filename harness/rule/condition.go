@@ -1,13 +1,11 @@
 package rule
 
 import (
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -87,7 +85,7 @@ func compileExpression(n strict.Node, r *Rule, p *strict.Problems) *expression {
 		wrong := filter.First(n.Text(), issues)
 		offset, hint := suggestion(n.Text(), wrong)
 		message, _, _ := strings.Cut(wrong.Message, " (did you mean")
-		p.Add(placeOf(n, offset), hint, "%s", message)
+		p.Add(n.PosOf(offset), hint, "%s", message)
 		return nil
 	}
 	if t := checked.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
@@ -154,20 +152,6 @@ func suggestion(text string, wrong *filter.Error) (offset int, hint string) {
 	return offset, speaks
 }
 
-// placeOf is the place of a byte of a node's text, as far as the file writes its line as it is.
-func placeOf(n strict.Node, offset int) failure.Position {
-	text := n.Text()
-	offset = min(offset, len(text))
-	from := strings.LastIndexByte(text[:offset], '\n') + 1
-	line, _, _ := strings.Cut(text[from:], "\n")
-	pos := n.Pos()
-	if at := n.Locate(line, strings.Count(text[:from], line)); line != "" && at.Line >= pos.Line && at.Line <= pos.Line+strings.Count(text, "\n")+1 {
-		pos = at
-		pos.Column += utf8.RuneCountInString(text[from:offset])
-	}
-	return pos
-}
-
 // collect notes the tools that the expression names: in trace.calls('exec'), and where it compares the field tool with a text.
 func (e *expression) collect(n strict.Node, r *Rule, p *strict.Problems) {
 	add := func(x ast.Expr) {
@@ -181,7 +165,7 @@ func (e *expression) collect(n strict.Node, r *Rule, p *strict.Problems) {
 			}
 			if name, ok := x.AsLiteral().(types.String); ok {
 				at := e.ast.SourceInfo().GetStartLocation(x.ID())
-				r.names = append(r.names, named{string(name), placeOf(n, filter.Offset(n.Text(), at.Line(), at.Column()))})
+				r.names = append(r.names, named{string(name), n.PosOf(filter.Offset(n.Text(), at.Line(), at.Column()))})
 			}
 		}
 	}
@@ -228,19 +212,7 @@ func (*seen) Parent() cel.Activation { return nil }
 
 func over(v *view) *seen { return &seen{object{traceType, v}} }
 
-var errNoCondition = errors.New("its value is neither true nor false")
-
-func (e *expression) eval(v *view) (bool, error) {
-	value, _, err := e.program.Eval(over(v))
-	if err != nil {
-		return false, err
-	}
-	met, ok := value.(types.Bool)
-	if !ok {
-		return false, errNoCondition
-	}
-	return bool(met), nil
-}
+func (e *expression) eval(v *view) (bool, error) { return filter.Holds(e.program, over(v)) }
 
 // nothing is a story in which nothing has happened yet.
 var nothing = &Story{cut: true}

@@ -251,7 +251,7 @@ func (r *Rule) Evaluate(s *Story) Outcome {
 func CheckTemplates(n strict.Node, p *strict.Problems) {
 	look := func(n strict.Node, p *strict.Problems) {
 		if i := strings.Index(n.Text(), "{{"); i >= 0 {
-			p.Add(placeOf(n, i), "write the rule out; templates serve in the arguments of never and count", "a template cannot stand in an expression: its value would become part of it")
+			p.Add(n.PosOf(i), "write the rule out; templates serve in the arguments of never and count", "a template cannot stand in an expression: its value would become part of it")
 		}
 	}
 	for _, key := range []string{"rule", "when", "sequence"} {

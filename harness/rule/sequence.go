@@ -108,7 +108,7 @@ func compileSequence(n strict.Node, r *Rule, p *strict.Problems) (check, string)
 		c.fail("the expression is empty", "write the names of tools: lookup+ book")
 	}
 	if c.err != "" {
-		p.Add(placeOf(text, c.errAt), c.hint, "%s", c.err)
+		p.Add(text.PosOf(c.errAt), c.hint, "%s", c.err)
 		return nil, ""
 	}
 	b := builder{}
@@ -329,7 +329,7 @@ func (c *sequenceParser) name() string {
 }
 
 func (c *sequenceParser) named(name string, at int) string {
-	c.rule.names = append(c.rule.names, named{name, placeOf(c.node, at)})
+	c.rule.names = append(c.rule.names, named{name, c.node.PosOf(at)})
 	return name
 }
 

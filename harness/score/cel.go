@@ -7,13 +7,11 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"cel.dev/cel-go/cel"
 	celtypes "cel.dev/cel-go/common/types"
 
 	"github.com/echoeval/echoeval/core/conversation"
-	"github.com/echoeval/echoeval/core/failure"
 	"github.com/echoeval/echoeval/core/strict"
 	"github.com/echoeval/echoeval/harness/filter"
 )
@@ -83,7 +81,7 @@ func compileCEL(args strict.Node, a at) judge {
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
 		wrong := filter.First(text, issues)
-		a.Add(placeOf(args, wrong.Offset), celHint(text[wrong.Offset:]), "%s", wrong.Message)
+		a.Add(args.PosOf(wrong.Offset), celHint(text[wrong.Offset:]), "%s", wrong.Message)
 		return nil
 	}
 	graded := false
@@ -130,23 +128,6 @@ func compileCEL(args strict.Node, a at) judge {
 		}
 		return v, nil
 	}
-}
-
-// placeOf is the place of a byte of a text, as far as the file writes its line as it is.
-func placeOf(n strict.Node, offset int) failure.Position {
-	text := n.Text()
-	offset = min(offset, len(text))
-	from := strings.LastIndexByte(text[:offset], '\n') + 1
-	line, _, _ := strings.Cut(text[from:], "\n")
-	if line == "" {
-		return n.Pos()
-	}
-	pos := n.Locate(line, strings.Count(text[:from], line))
-	if first := n.Pos(); pos == first || pos.Line < first.Line || pos.Line > first.Line+strings.Count(text, "\n")+1 {
-		return first
-	}
-	pos.Column += utf8.RuneCountInString(text[from:offset])
-	return pos
 }
 
 // celHint says what to write where an expression is wrong.

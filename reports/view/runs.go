@@ -123,6 +123,9 @@ func glance(dir string) (run, error) {
 	if m.Shard != nil {
 		r.shard = *m.Shard
 	}
+	if info, err := os.Lstat(filepath.Join(dir, results.ResultsFile)); summary != nil && (err != nil || !info.Mode().IsRegular()) {
+		return run{}, fmt.Errorf("it has a %s and no %s: files were lost", results.SummaryFile, results.ResultsFile)
+	}
 	if summary != nil {
 		r.head.Dataset, r.head.Selected, r.head.Mode = summary.Dataset, summary.Selected, summary.Mode
 	}

@@ -56,6 +56,7 @@ func past(runs, dataset string, ago int, edit func(*results.Manifest, *results.S
 		data, err := s.AppendJSON(nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(os.WriteFile(filepath.Join(dir, results.SummaryFile), data, 0o644)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(dir, results.ResultsFile), nil, 0o644)).To(Succeed())
 	}
 	return m.ID
 }
@@ -234,6 +235,7 @@ var _ = Describe("the site over the runs", func() {
 		Expect(os.Mkdir(filepath.Join(runs, id(5), results.SummaryFile), 0o755)).To(Succeed())
 		make(6, nil)
 		Expect(os.Symlink(filepath.Join(runs, good, results.ManifestFile), filepath.Join(runs, id(6), results.ManifestFile))).To(Succeed())
+		make(8, map[string]string{results.ManifestFile: string(whole), results.SummaryFile: string(summary)})
 		outside := GinkgoT().TempDir()
 		past(outside, "outside", 1, nil)
 		Expect(os.Symlink(outside, filepath.Join(runs, id(7)))).To(Succeed())
@@ -243,7 +245,7 @@ var _ = Describe("the site over the runs", func() {
 
 		text := said(get(runs, "/"))
 		Expect(text).To(ContainSubstring("clinic passed 1 run "))
-		for n, why := range map[int]string{0: "it has no manifest.json", 1: "manifest.json", 2: "summary.json", 3: "99", 4: "manifest.json", 5: "its summary.json is no file", 6: "its manifest.json is no file"} {
+		for n, why := range map[int]string{0: "it has no manifest.json", 1: "manifest.json", 2: "summary.json", 3: "99", 4: "manifest.json", 5: "its summary.json is no file", 6: "its manifest.json is no file", 8: "no results.jsonl: files were lost"} {
 			Expect(text).To(MatchRegexp(id(n) + " : .{0,70}" + regexp.QuoteMeta(why)))
 		}
 		Expect(text).NotTo(Or(ContainSubstring("outside"), ContainSubstring("notes"), ContainSubstring(id(7))))

@@ -270,11 +270,7 @@ func runChoices(s *State) []string {
 
 // itemsOfRun are the ids in a run's results.
 func itemsOfRun(s *State, name string) []string {
-	dir, err := resolveRun(s, "", name)
-	if err != nil {
-		return nil
-	}
-	run, err := results.Open(dir)
+	run, err := openRun(s, "", name)
 	if err != nil {
 		return nil
 	}

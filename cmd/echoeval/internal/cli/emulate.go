@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 
@@ -43,20 +44,27 @@ func runEmulate(ctx context.Context, s *State, o emulateOptions) error {
 	if err != nil {
 		return err
 	}
-	listener, err := localhost.Listen(o.listen)
+	listener, err := s.listen(o.listen, o.addressFile)
 	if err != nil {
 		return err
 	}
-	address := listener.Addr().String()
-	if o.addressFile != "" {
-		if err := writeWhole(s.path(o.addressFile), []byte(address+"\n")); err != nil {
-			return errors.Join(err, listener.Close())
-		}
-	}
+	address := listener.Addr()
 	fmt.Fprintf(s.Stderr, "script %s on http://%s/v1 (interrupt to stop)\nhint: echoeval record DATASET --upstream openai=http://%s/v1\n", script.Name, address, address)
 	ctx, stop := s.interruptible(ctx)
 	defer stop()
 	return emulator.Serve(ctx, listener, handler)
+}
+
+// listen listens on a loopback address, and writes which it is into a file where one is named.
+func (s *State) listen(address, file string) (net.Listener, error) {
+	listener, err := localhost.Listen(address)
+	if err != nil || file == "" {
+		return listener, err
+	}
+	if err := writeWhole(s.path(file), []byte(listener.Addr().String()+"\n")); err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return listener, nil
 }
 
 func loadScript(s *State, name string) (emulator.Script, error) {

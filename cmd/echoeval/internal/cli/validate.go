@@ -219,7 +219,7 @@ func validateFile(s *State, file string) (validated, error) {
 		script, err := emulator.Load(file, data)
 		v.text = fmt.Sprintf("an emulator script of %s", count(len(script.Conversations), "conversation"))
 		return v, err
-	case has("faults") || isNear(n, "faults"):
+	case has("faults") || n.Len() == 2 && n.Misspells([]string{"version", "faults"}, "faults"):
 		v.Kind = "faults"
 		data, err := readPlan(s, file)
 		if err != nil {
@@ -257,19 +257,6 @@ func validateFile(s *State, file string) (validated, error) {
 		return v, err
 	}
 	return v, failure.WithHint(failure.At(n.Pos(), failure.Input, "it is no dataset, no agent, no library, no tests of rules, no emulator script, no prices, no baseline and no plan of faults"), "a dataset has items, an agent a task, a library checks, invariants, policies or providers, tests of rules tests, a script conversations, a plan faults")
-}
-
-// isNear reports whether a file has a version and one key more, which is most likely meant to be that one.
-func isNear(n strict.Node, key string) bool {
-	if n.Kind() != strict.Mapping || n.Len() != 2 || n.Get("version").IsZero() {
-		return false
-	}
-	for field := range n.Fields() {
-		if _, near := strict.Nearest(field.Name, []string{key}); near {
-			return true
-		}
-	}
-	return false
 }
 
 func validateProject(s *State, file string, v validated) (validated, error) {

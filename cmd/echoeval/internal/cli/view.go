@@ -44,17 +44,11 @@ func runView(ctx context.Context, s *State, dir string, o viewOptions) error {
 	case isRunFolder(dir):
 		return usage("echoeval view "+quote(s.show(filepath.Dir(dir))), "%s is one run, not a folder of runs", s.show(dir))
 	}
-	listener, err := localhost.Listen(o.listen)
+	listener, err := s.listen(o.listen, o.addressFile)
 	if err != nil {
 		return err
 	}
-	address := listener.Addr().String()
-	if o.addressFile != "" {
-		if err := writeWhole(s.path(o.addressFile), []byte(address+"\n")); err != nil {
-			return errors.Join(err, listener.Close())
-		}
-	}
-	if _, err := fmt.Fprintf(s.Stderr, "the runs in %s on http://%s/ (interrupt to stop)\n", s.show(dir), address); err != nil {
+	if _, err := fmt.Fprintf(s.Stderr, "the runs in %s on http://%s/ (interrupt to stop)\n", s.show(dir), listener.Addr()); err != nil {
 		return errors.Join(unwritable(err), listener.Close())
 	}
 	ctx, stop := s.interruptible(ctx)
