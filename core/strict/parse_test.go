@@ -45,6 +45,8 @@ var _ = Describe("reading YAML", func() {
 	},
 		Entry("nothing", "", "f.yaml:1:1: empty: want a YAML document"),
 		Entry("only comments", "\n# a\n", "f.yaml:1:1: empty: want a YAML document"),
+		Entry("a bound without quotes", "a: >= 0.9", `f.yaml:1:5: not YAML: did not find expected comment or line break, while scanning a block scalar that begins at line 1:4 | put the text in quotes, ">= 0.9": > begins a block of lines`),
+		Entry("a bound alone", ">= 0.9", `f.yaml:1:2: not YAML: did not find expected comment or line break, while scanning a block scalar that begins at line 1:1 | put the text in quotes, ">= 0.9": > begins a block of lines`),
 		Entry("a leading zero", "a: 012", `f.yaml:1:4: 012 is a number with a leading zero | write 12, or quote it: "012"`),
 		Entry("a leading zero in a fraction", "a: -00.5", `f.yaml:1:4: -00.5 is a number with a leading zero | write -0.5, or quote it: "-00.5"`),
 		Entry("infinity", "a: [-.inf]", `f.yaml:1:5: -.inf is no number that JSON has | quote it: "-.inf"`),

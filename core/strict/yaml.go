@@ -352,10 +352,16 @@ func (y *yamlParser) syntax(err error) error {
 	return y.src.error(off, quoteHint(y.src.text[start:y.src.lineEnd(start)]), "not YAML: %s", message)
 }
 
-// quoteHint looks for the two things that most often make a line no YAML.
+// quoteHint looks for the things that most often make a line, or a value alone, no YAML.
 func quoteHint(line string) string {
-	_, value, _ := strings.Cut(line, ": ")
+	_, value, found := strings.Cut(line, ": ")
+	if !found {
+		value = line
+	}
 	value = strings.TrimLeft(value, " ")
+	if strings.HasPrefix(value, ">") || strings.HasPrefix(value, "|") {
+		return "put the text in quotes, \">= 0.9\": " + value[:1] + " begins a block of lines"
+	}
 	if strings.Contains(value, ": ") || value != "" && strings.Contains("@`%", value[:1]) {
 		return "put the text in quotes: it holds \": \" or begins with one of @ ` %"
 	}
